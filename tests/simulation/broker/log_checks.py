@@ -90,7 +90,7 @@ class LogChecks:
         self.check_reloaded()
         self._check_committed()
         self._committed |= {
-            topic_partition: [_same(one) for one in model.batches if _last(one) < self._seen[topic_partition][1]]
+            topic_partition: [_same(batch) for batch in model.batches if _last(batch) < self._seen[topic_partition][1]]
             for topic_partition, model in self._models.items()
         }
 
@@ -104,7 +104,7 @@ class LogChecks:
         """Compare the partitions that are served with what was committed before the crash."""
         for topic_partition in self._committed.keys() & self._models.keys():
             committed = self._committed.pop(topic_partition)
-            replayed = [_same(one) for one in self._models[topic_partition].batches[: len(committed)]]
+            replayed = [_same(batch) for batch in self._models[topic_partition].batches[: len(committed)]]
             assert replayed == committed, f"committed records of {topic_partition} are missing after the crash"
 
     # ---- every turn
@@ -166,11 +166,11 @@ class LogChecks:
         model.read(log)
         is_commit = transaction.state is TransactionState.PREPARE_COMMIT
         return any(
-            isinstance(one, Marker)
-            and (one.producer_id, one.producer_epoch) == (transaction.producer_id, transaction.producer_epoch)
-            and one.is_commit is is_commit
-            and one.offset < log.high_watermark
-            for one in reversed(model.batches)
+            isinstance(item, Marker)
+            and (item.producer_id, item.producer_epoch) == (transaction.producer_id, transaction.producer_epoch)
+            and item.is_commit is is_commit
+            and item.offset < log.high_watermark
+            for item in reversed(model.batches)
         )
 
     def _check_data(self, partition: Partition) -> None:
@@ -257,13 +257,15 @@ def same_transactions(live: TransactionCoordinator, loaded: TransactionCoordinat
 
 def same_share_states(live: ShareCoordinator, loaded: ShareCoordinator) -> None:
     """Check that two share coordinators have equal states."""
-    here, there = ({key: plain(state) for key, state in one.states.items()} for one in (live, loaded))
+    here, there = (
+        {key: plain(state) for key, state in states_of_side.states.items()} for states_of_side in (live, loaded)
+    )
     assert here == there, "the share coordinator differs from its log"
 
 
-def _last(one: Batch | Marker) -> int:
-    return one.offset if isinstance(one, Marker) else one.last_offset
+def _last(batch: Batch | Marker) -> int:
+    return batch.offset if isinstance(batch, Marker) else batch.last_offset
 
 
-def _same(one: Batch | Marker) -> tuple[object, ...]:
-    return one if isinstance(one, Marker) else one.same()
+def _same(batch: Batch | Marker) -> tuple[object, ...]:
+    return batch if isinstance(batch, Marker) else batch.same()

@@ -104,8 +104,8 @@ class PartitionModel:
 
     def stable_offset(self, high_watermark: int) -> int:
         """The offset below which every transaction has a committed marker."""
-        self.ended = [one for one in self.ended if one.marker.offset >= high_watermark]
-        undecided = [*self.open.values(), *(one.first_offset for one in self.ended)]
+        self.ended = [transaction for transaction in self.ended if transaction.marker.offset >= high_watermark]
+        undecided = [*self.open.values(), *(transaction.first_offset for transaction in self.ended)]
         return min([high_watermark, *undecided])
 
     def skipped(self, *, is_read_committed: bool) -> set[int]:

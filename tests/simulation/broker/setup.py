@@ -68,6 +68,6 @@ def _fetch(world: World, topic: str, partition: int, position: int) -> f.FetchRe
         topics=[f.FetchRequestFetchTopic(topic=topic, partitions=[requested])],
     )
     response = ask_directly(world, request, 12)
-    found: f.FetchResponsePartitionData = response.responses[0].partitions[0]
-    assert found.error_code == 0, found
-    return found
+    partition_data: f.FetchResponsePartitionData = response.responses[0].partitions[0]
+    assert partition_data.error_code == 0, partition_data
+    return partition_data

@@ -43,12 +43,12 @@ class Reader:
         response = yield from self._process.ask(request, 12, lane=f"fetch {self.topic}", timeout_s=wait_s + 2.0)
         if response is None:
             return None
-        (found,) = response.responses[0].partitions
-        if found.error_code:
-            assert found.error_code in _NOT_SERVED, E(found.error_code)
+        (partition_data,) = response.responses[0].partitions
+        if partition_data.error_code:
+            assert partition_data.error_code in _NOT_SERVED, E(partition_data.error_code)
             return None
-        assert found.last_stable_offset <= found.high_watermark
-        return committed_records(position, found)
+        assert partition_data.last_stable_offset <= partition_data.high_watermark
+        return committed_records(position, partition_data)
 
     def fetch_all(self, positions: dict[int, int]) -> Steps[tuple[dict[int, int], list[bytes]]]:
         """Fetch from all partitions and advance `positions`; the positions that changed, and the values."""
@@ -76,10 +76,12 @@ def committed_offsets(process: Process, group: str, topic: str, partitions: list
     response = yield from process.ask(request, 9, lane="group")
     if response is None or not process.is_current:
         return None
-    (found,) = response.groups
-    found_partitions = [one for topic_ in found.topics for one in topic_.partitions]
-    errors = {E(one.error_code) for one in found_partitions} | {E(found.error_code)}
+    (group_data,) = response.groups
+    found_partitions = [partition_data for topic_ in group_data.topics for partition_data in topic_.partitions]
+    errors = {E(partition_data.error_code) for partition_data in found_partitions} | {E(group_data.error_code)}
     if errors != {E.NONE}:
         assert errors - {E.NONE} <= RETRIABLE, errors
         return None
-    return {one.partition_index: max(one.committed_offset, 0) for one in found_partitions}
+    return {
+        partition_data.partition_index: max(partition_data.committed_offset, 0) for partition_data in found_partitions
+    }

@@ -47,16 +47,16 @@ class Ledger:
         for value in values:
             self.of_value[value] = transaction
 
-    def check_seen(self, where: str, found: Records) -> None:
+    def check_seen(self, where: str, records: Records) -> None:
         """Check records that a read_committed reader has received."""
-        for offset, value in found:
+        for offset, value in records:
             transaction = self.of_value.get(value)
             assert transaction is not None, f"{value!r} at {offset} of {where} was never sent"
             assert transaction.commit_requested, f"{value!r} at {offset} of {where} is visible and was never committed"
 
-    def check_in_order(self, partition: int, found: Records) -> None:
+    def check_in_order(self, partition: int, records: Records) -> None:
         """Check records of writers (`name/number`) as a reader of a partition gets them from its beginning."""
-        for offset, value in found:
+        for offset, value in records:
             writer, _, number = value.partition(b"/")
             before = self._last.get((partition, writer))
             if before is not None and before.offset < offset:

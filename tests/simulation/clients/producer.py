@@ -247,10 +247,16 @@ def _error(response: Any) -> int:
     """The first error in a response."""
     match response:
         case t.AddPartitionsToTxnResponse():
-            partitions = [one for topic in response.results_by_topic_v3_and_below for one in topic.results_by_partition]
-            return next((one.partition_error_code for one in partitions if one.partition_error_code), 0)
+            partitions = [
+                partition
+                for topic in response.results_by_topic_v3_and_below
+                for partition in topic.results_by_partition
+            ]
+            return next(
+                (partition.partition_error_code for partition in partitions if partition.partition_error_code), 0
+            )
         case t.TxnOffsetCommitResponse():
-            partitions = [one for topic in response.topics for one in topic.partitions]
-            return next((one.error_code for one in partitions if one.error_code), 0)
+            partitions = [partition for topic in response.topics for partition in topic.partitions]
+            return next((partition.error_code for partition in partitions if partition.error_code), 0)
         case _:
             return int(response.error_code)

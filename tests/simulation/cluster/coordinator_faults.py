@@ -68,9 +68,9 @@ class CoordinatorFaults(ClusterFaults):
         """Something happens to the leader of a partition of an internal topic."""
         random = self._world.random
         topic = random.choice(sorted(INTERNAL))
-        found = self._world.find(topic, random.randrange(INTERNAL[topic]))
-        if found is not None and found[1].leader >= 0:
-            random.choice((self._kill, self._pause, self._cut_off, self._move))(self._world.nodes[found[1].leader])
+        known = self._world.find(topic, random.randrange(INTERNAL[topic]))
+        if known is not None and known[1].leader >= 0:
+            random.choice((self._kill, self._pause, self._cut_off, self._move))(self._world.nodes[known[1].leader])
 
     def _pause(self, node: ClusterNode) -> None:
         node.pause(self._world.random.choice((0.3, 2.0, 8.0)))

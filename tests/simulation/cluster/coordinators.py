@@ -162,7 +162,11 @@ class ClusterShare(ShareClients, CoordinatorRun):
         response = yield from process.ask(request, METADATA)
         leaders = {}
         for topic in () if response is None else response.topics:
-            leaders |= {one.partition_index: one.leader_id for one in topic.partitions if one.leader_id >= 0}
+            leaders |= {
+                partition.partition_index: partition.leader_id
+                for partition in topic.partitions
+                if partition.leader_id >= 0
+            }
         nodes = sorted({node for index, node in leaders.items() if index in member.assigned})
         if not nodes:
             return member.session(), set()

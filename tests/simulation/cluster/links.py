@@ -246,6 +246,6 @@ def has_error(message: Any) -> bool:
         value = getattr(message, name)
         if name.endswith("error_code") and value:
             return True
-        if isinstance(value, list) and any(hasattr(one, "__slots__") and has_error(one) for one in value):
+        if isinstance(value, list) and any(hasattr(item, "__slots__") and has_error(item) for item in value):
             return True
     return False

@@ -59,12 +59,12 @@ class ClusterRun:
     def administer(self, request: Message) -> Any:
         """The response to an administrator's request, before there are faults."""
         world = self.world
-        answers: list[object] = []
+        responses: list[object] = []
         client = world.clients.brokers.client(world.brokers[0], "admin")
-        client.send(request, answers.append, timeout_s=20.0)
-        world.run(20.0, lambda: bool(answers))
-        assert answers
-        return answers[0]
+        client.send(request, responses.append, timeout_s=20.0)
+        world.run(20.0, lambda: bool(responses))
+        assert responses
+        return responses[0]
 
     # ---- the end
 

@@ -117,7 +117,7 @@ class ClassicMember:
             group_instance_id=self.instance_id,
             protocol_type=joined.protocol_type,
             protocol_name=joined.protocol_name,
-            assignments=self._assign([one.member_id for one in joined.members]) if leads else [],
+            assignments=self._assign([member.member_id for member in joined.members]) if leads else [],
         )
         response = yield from self._process.ask(request, SYNC, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
         error = None if response is None else E(response.error_code)

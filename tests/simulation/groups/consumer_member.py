@@ -154,8 +154,10 @@ class ConsumerMember:
     def _partitions(self) -> list[c.ConsumerGroupHeartbeatRequestTopicPartitions]:
         if not self.assigned:
             return []
-        one = c.ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=self._topic_id, partitions=sorted(self.assigned))
-        return [one]
+        topic_partitions = c.ConsumerGroupHeartbeatRequestTopicPartitions(
+            topic_id=self._topic_id, partitions=sorted(self.assigned)
+        )
+        return [topic_partitions]
 
     def leave(self) -> Steps[None]:
         """Leave the group; a static member temporarily."""

@@ -235,7 +235,7 @@ class ShareSession:
 def _values(partition: g.ShareFetchResponsePartitionData) -> dict[int, bytes | None]:
     """The values of the records in a response, by offset."""
     batches = iter_batches(bytes(partition.records or b""), partial_ok=True)
-    return {one.offset: one.value for batch in batches if not batch.is_control for one in iter_records(batch)}
+    return {record.offset: record.value for batch in batches if not batch.is_control for record in iter_records(batch)}
 
 
 def _by_partition(acknowledgements: Acknowledgements) -> dict[int, list[tuple[int, int]]]:

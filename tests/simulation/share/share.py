@@ -48,8 +48,8 @@ class Share(ShareClients):
         world.settle(self.check_end, 3.0)
 
     def _set_config(self, name: str, value: str) -> None:
-        answer = ask_directly(self.world, group_config(name, value), 1)
-        assert answer.responses[0].error_code == 0, answer
+        response = ask_directly(self.world, group_config(name, value), 1)
+        assert response.responses[0].error_code == 0, response
 
     def check_end(self) -> None:
         """Check what must hold some time after all faults have stopped."""
@@ -71,13 +71,13 @@ class Share(ShareClients):
         broker = self.world.node.broker
         if broker is None:
             return ["the broker is down"]
-        found = []
+        unfinished = []
         for partition in range(self.partitions):
             end = broker.partitions.get(QUEUE, partition).log.log_end_offset
             state = broker.share_partitions.find(SharePartitionKey(GROUP, self.topic_id, partition))
             if end and (state is None or state.state is None or state.state.start_offset < end):
-                found.append(f"{partition}: {end} records, {state and state.state and state.state.runs()}")
-        return found
+                unfinished.append(f"{partition}: {end} records, {state and state.state and state.state.runs()}")
+        return unfinished
 
     def _report_locks(self) -> None:
         """Report locked records to the ledger while responses are withheld: some of these are never sent."""

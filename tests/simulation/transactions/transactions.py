@@ -77,9 +77,9 @@ class Transactions(TransactionClients):
 
         def rise(process: Process) -> Steps[None]:
             yield random.uniform(0.0, 10.0)
-            answer = None
-            while answer is None:
-                answer = yield from process.ask(_level(NEWEST, UPGRADE), 1)
+            response = None
+            while response is None:
+                response = yield from process.ask(_level(NEWEST, UPGRADE), 1)
 
         if random.random() < 0.5:
             world.run_process("admin", lambda process: process.spawn(rise(process)))

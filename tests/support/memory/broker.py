@@ -104,13 +104,13 @@ class MemoryBroker(InMemory):
         """Create a topic; returns its id."""
         from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-        answer = self.client().ask(
+        response = self.client().ask(
             CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]),
             7,
             CreateTopicsResponse,
         )
-        assert answer.topics[0].error_code == 0, answer
-        return answer.topics[0].topic_id
+        assert response.topics[0].error_code == 0, response
+        return response.topics[0].topic_id
 
     def close(self) -> None:
         for client in self.clients:
@@ -187,7 +187,7 @@ class Client:
     def answers(self) -> list[Message]:
         """All complete responses, decoded; checks their correlation ids."""
         self.collect()
-        found = []
+        responses = []
         while len(self.inbox) >= 4:
             (size,) = SIZE.unpack_from(self.inbox)
             if len(self.inbox) < 4 + size:
@@ -199,8 +199,8 @@ class Client:
             assert header.correlation_id == correlation_id
             if api_key == 18:
                 version = api_versions_response_version(frame[position:], version)
-            found.append(message_for(api_key)[1].decode(frame[position:], version))
-        return found
+            responses.append(message_for(api_key)[1].decode(frame[position:], version))
+        return responses
 
     def ask(self, request: Message, version: int, response_class: type[R]) -> R:
         """Send a request and return its response, which must not be delayed unless the request is large."""
@@ -208,9 +208,9 @@ class Client:
         self.feed(frame)
         if len(frame) > LARGE_REQUEST_BYTES:
             self.memory.advance(0)
-        (answer,) = self.answers()
-        assert isinstance(answer, response_class)
-        return cast("R", answer)
+        (response,) = self.answers()
+        assert isinstance(response, response_class)
+        return cast("R", response)
 
     def touch(self, topic: str) -> None:
         """Request the metadata of a topic, which creates it."""

@@ -71,9 +71,9 @@ class MemoryController(InMemory):
             log_dirs=[directory(broker_id)],
             **options,
         )
-        answer = self._client.ask(request, 4)
-        assert answer.error_code == 0, answer
-        return answer.broker_epoch
+        response = self._client.ask(request, 4)
+        assert response.error_code == 0, response
+        return response.broker_epoch
 
     def heartbeat(self, broker_id: int) -> Any:
         """A heartbeat of a running broker that has read everything."""
@@ -81,9 +81,9 @@ class MemoryController(InMemory):
         request = BrokerHeartbeatRequest(
             broker_id=broker_id, broker_epoch=broker.epoch, current_metadata_offset=self.node.image.offset
         )
-        answer = self._client.ask(request, 2)
-        assert answer.error_code == 0, answer
-        return answer
+        response = self._client.ask(request, 2)
+        assert response.error_code == 0, response
+        return response
 
     def unfence(self, broker_id: int) -> int:
         """Register a broker and have it serve."""

@@ -82,7 +82,9 @@ class Authority:
     def sign(self, name: str, *hosts: str, lasts: dt.timedelta = DAY) -> Identity:
         """A key for `name`, with host names or addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
-        names = [x509.IPAddress(ipaddress.ip_address(one)) if one[0].isdigit() else x509.DNSName(one) for one in hosts]
+        names = [
+            x509.IPAddress(ipaddress.ip_address(host)) if host[0].isdigit() else x509.DNSName(host) for host in hosts
+        ]
         unsigned = self._unsigned(_name(name), key.public_key(), lasts)
         if names:
             unsigned = unsigned.add_extension(x509.SubjectAlternativeName(names), critical=False)
