@@ -114,7 +114,7 @@ def open_combined(
     """
     from barnabas.broker.cluster_member import ClusterMember
     from barnabas.broker.controller_builder import add_controller
-    from barnabas.broker.metadata.local_channel import LocalChannel
+    from barnabas.broker.metadata.controller_channel import LocalChannel
 
     broker = _new_broker(config, paths, world)
     broker.log_dirs.are_replicas = True

@@ -61,7 +61,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_few_elements", "_find_route", "_max_elements", "_routes")
+    __slots__ = ("_admits", "_broker", "_few_elements", "_find_route", "_max_elements", "_routes", "_small")
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -73,6 +73,7 @@ class Dispatcher:
         self._find_route = self._routes.find
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._few_elements = min(FEW_ELEMENTS, self._max_elements)
+        self._small = min(LARGE_REQUEST_BYTES, self._max_elements)  # a request of fewer bytes has fewer elements
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -99,11 +100,7 @@ class Dispatcher:
             position += client_id_size
             client_id = _text(frame, 10, position)
         request = None if route.read_usual is None or quotas is not None else route.read_usual(frame, position)
-        if request is not None:
-            pass
-        elif len(frame) > LARGE_REQUEST_BYTES:
-            request = self._parse_few(route, frame, position, client_id)
-        else:
+        if request is None:
             request = self._parse(route, frame, position, client_id)
         context = RequestContext(
             self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
@@ -121,18 +118,23 @@ class Dispatcher:
         else:
             _serve(route, request, context)
 
-    def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message:
-        """The request of a frame; `position` is the one after the client id."""
+    def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
+        """The request of a frame; `position` is the one after the client id. None: it is parsed between the turns."""
+        size = len(frame)
         try:
-            if len(frame) > self._max_elements:  # a smaller one cannot have as many
-                return parse_within(route, frame, position, self._max_elements, client_id)
-            if route.request_is_flexible:
-                position = _after_tagged_fields(frame, position)
-            return route.request_codec.parse(frame, position)[0]
+            if size <= self._small:
+                if route.request_is_flexible:
+                    position = _after_tagged_fields(frame, position) if frame[position] else position + 1
+                return route.request_codec.parse(frame, position)[0]
+            if size > LARGE_REQUEST_BYTES:
+                return self._parse_few(route, frame, position)
+            return parse_within(route, frame, position, self._max_elements, client_id)
+        except IndexError:
+            raise ProtocolError("a request shorter than its header") from None
         except MemoryError:
-            raise no_memory(route, client_id, len(frame)) from None
+            raise no_memory(route, client_id, size) from None
 
-    def _parse_few(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
+    def _parse_few(self, route: Route, frame: memoryview, position: int) -> Message | None:
         """The request of a large frame, None if it has many elements, or tagged fields in its header."""
         try:
             if route.request_is_flexible:
@@ -142,10 +144,6 @@ class Dispatcher:
             return route.request_codec.parse_within(frame, position, self._few_elements)[0]
         except TooManyElements:
             return None
-        except IndexError:
-            raise ProtocolError("a request shorter than its header") from None
-        except MemoryError:
-            raise no_memory(route, client_id, len(frame)) from None
 
     def _import_admits(self) -> Callable[..., bool]:
         """Import the check of frames on connections that must authenticate, or whose session can expire."""
@@ -347,10 +345,8 @@ def _text(frame: memoryview, start: int, end: int) -> str:
 
 
 def _after_tagged_fields(frame: memoryview, position: int) -> int:
-    """The position after the header's tagged fields, which nearly always are the single byte 0."""
+    """The position after the header's tagged fields, if there are any."""
     try:
-        if frame[position] == 0:
-            return position + 1
         return unknown_tags(frame, position, len(frame))[1]
     except IndexError:
         raise ProtocolError("a request shorter than its header") from None

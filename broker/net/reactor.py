@@ -418,19 +418,21 @@ class Reactor:
         """Read and handle requests. The end of the stream is read behind the last one, as in Kafka: a peer that has
         closed only its side gets its responses; a request that waits is cancelled unless it has taken effect."""
         connection = channel.connection
-        if not connection.wants_data:
+        if connection.is_closing or (connection.partial is not None and not connection.wants_data):
             return  # an event from before it stopped reading
         budget = TURN_BYTES
         try:
             while budget > 0:
-                space = connection.space()
+                space = None if connection.partial is None else connection.space()
                 if space is None:
                     count = channel.socket.recv_into(self._scratch)
                     if not count:
                         connection.is_closing = True
                         break
                     connection.receive(self._scratch[:count], now, self._share_s)
-                    budget = 0 if connection.space() is None else budget - count
+                    if connection.partial is None or connection.space() is None:
+                        break
+                    budget -= count
                 else:
                     count = channel.socket.recv_into(space)
                     space.release()
@@ -519,7 +521,9 @@ class Reactor:
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
         connection = channel.connection
-        if connection.wants_data:
+        if connection.partial is None and not connection.is_closing:
+            interest = READ  # nearly always
+        elif connection.wants_data:
             interest = READ
         else:
             if connection.is_finished:

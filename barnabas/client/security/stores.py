@@ -95,8 +95,8 @@ def _line_breaks(text: str) -> str:
     """A PEM text with its markers on lines of their own, and blanks within its base64 as line breaks."""
     import re
 
-    def block(found: re.Match[str]) -> str:
-        head, body, foot = found.groups()
+    def block(match: re.Match[str]) -> str:
+        head, body, foot = match.groups()
         return f"{head}\n" + "\n".join(body.split()) + f"\n{foot}\n"
 
     if "\n" in text.strip():
@@ -130,8 +130,8 @@ def _pkcs12_certificates(store: Store, data: bytes) -> bytes:
 
     key, certificate, others = _pkcs12(store, data)
     del key
-    found = ([certificate] if certificate is not None else []) + others
-    return b"".join(one.public_bytes(Encoding.PEM) for one in found)  # type: ignore[attr-defined]
+    certificates = ([certificate] if certificate is not None else []) + others
+    return b"".join(each.public_bytes(Encoding.PEM) for each in certificates)  # type: ignore[attr-defined]
 
 
 def _pkcs12_identity(store: Store, data: bytes) -> bytes:
@@ -141,7 +141,7 @@ def _pkcs12_identity(store: Store, data: bytes) -> bytes:
     if key is None or certificate is None:
         raise StoreError(f"{_name(store)} must have a private key and its certificate chain")
     parts = [key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())]  # type: ignore[attr-defined]
-    parts += [one.public_bytes(Encoding.PEM) for one in (certificate, *others)]  # type: ignore[attr-defined]
+    parts += [each.public_bytes(Encoding.PEM) for each in (certificate, *others)]  # type: ignore[attr-defined]
     return b"".join(parts)
 
 

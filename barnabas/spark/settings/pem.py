@@ -51,21 +51,21 @@ def check_key_store(values: dict[str, str]) -> None:
 
 def for_java(values: Mapping[str, str]) -> dict[str, str]:
     """The keys for Java: an encrypted private key is in the configuration itself, decrypted."""
-    found = dict(values)
-    password = found.pop("ssl.key.password", None)
+    config = dict(values)
+    password = config.pop("ssl.key.password", None)
     if password is None:
-        return found
-    text = _text(found, "keystore", (KEY, CHAIN)) or ""
-    found.pop("ssl.keystore.location", None)
-    return found | {KEY: _decrypted(text, password), CHAIN: "".join(_CERTIFICATES.findall(text))}
+        return config
+    text = _text(config, "keystore", (KEY, CHAIN)) or ""
+    config.pop("ssl.keystore.location", None)
+    return config | {KEY: _decrypted(text, password), CHAIN: "".join(_CERTIFICATES.findall(text))}
 
 
 def _decrypted(text: str, password: str) -> str:
-    found = _ENCRYPTED_KEY.search(text)
-    if found is None:
+    encrypted = _ENCRYPTED_KEY.search(text)
+    if encrypted is None:
         raise ValueError("the private key has no end")
     try:
-        key = load_pem_private_key(found[0].encode(), password.encode())
+        key = load_pem_private_key(encrypted[0].encode(), password.encode())
     except (ValueError, UnsupportedAlgorithm):
         raise ValueError("ssl.key.password does not decrypt the private key") from None
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
@@ -79,20 +79,20 @@ def _require(condition: bool, values: dict[str, str], kind: str, problem: str) -
 def _text(values: dict[str, str], kind: str, inline: tuple[str, ...]) -> str | None:
     """The content of a store; None if there is none."""
     location, type_ = f"ssl.{kind}.location", f"ssl.{kind}.type"
-    given = [key for key in inline if key in values]
+    texts = [key for key in inline if key in values]
     if values.get(type_, "PEM").upper() != "PEM":
         convert = "'openssl pkcs12 -in STORE -out STORE.pem' converts PKCS12"
         raise ValueError(f"{type_} is PEM, not {values[type_]}: {convert}")
-    if location in values and given:
-        raise ValueError(f"{location} and {given[0]} exclude each other")
-    if location not in values and not given:
+    if location in values and texts:
+        raise ValueError(f"{location} and {texts[0]} exclude each other")
+    if location not in values and not texts:
         values.pop(type_, None)
         return None
-    if given and len(given) < len(inline):
-        raise ValueError(f"{given[0]} needs {' and '.join(key for key in inline if key not in given)}")
+    if texts and len(texts) < len(inline):
+        raise ValueError(f"{texts[0]} needs {' and '.join(key for key in inline if key not in texts)}")
     values[type_] = "PEM"
-    if given:
-        return "\n".join(values[key] for key in given)
+    if texts:
+        return "\n".join(values[key] for key in texts)
     try:
         return Path(values[location]).read_text(encoding="ascii", errors="replace")
     except OSError as error:
