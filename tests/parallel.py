@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 SESSIONS = {
-    "tests/clients/test_spark": "Spark",
+    "tests/clients/spark/": "Spark",
     "tests/pipeline/": "Spark",
     "tests/testkit/plugin/test_spark": "Spark",
-    "tests/cluster/test_failover": "clusters of every kind",
-    "tests/cluster/test_coordinator_failover": "clusters of every kind",
+    "tests/cluster/failover/test_failover": "clusters of every kind",
+    "tests/cluster/failover/test_coordinator_failover": "clusters of every kind",
     "tests/cluster/test_mixed": "clusters of every kind",
 }
 """The files whose tests use one Spark session, or the same clusters with JVMs, and the name of their group."""

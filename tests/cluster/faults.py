@@ -27,16 +27,16 @@ from pathlib import Path
 
 from barnabas.client.admin.reassignments import reassign
 from compat.checker.finding import Finding
-from tests.cluster import coordinator_work
-from tests.cluster.admin_faults import AdminFaults
-from tests.cluster.coordinator_work import CoordinatorWork
-from tests.cluster.disk_faults import DISK_FAULTS, DiskFaults
-from tests.cluster.faulty_broker import FaultyNode
-from tests.cluster.replicas import differences
+from tests.cluster.disturbances.admin_faults import AdminFaults
+from tests.cluster.disturbances.disk_faults import DISK_FAULTS, DiskFaults
+from tests.cluster.disturbances.faulty_broker import FaultyNode
+from tests.cluster.disturbances.supervised import SupervisedCluster
+from tests.cluster.disturbances.supervisor_faults import SupervisorFaults
+from tests.cluster.load import coordinator_work
+from tests.cluster.load.coordinator_work import CoordinatorWork
+from tests.cluster.load.replicas import differences
+from tests.cluster.load.work import PARTITIONS, Work, create_topic
 from tests.cluster.rolling import behind, end_in_order
-from tests.cluster.supervised import SupervisedCluster
-from tests.cluster.supervisor_faults import SupervisorFaults
-from tests.cluster.work import PARTITIONS, Work, create_topic
 from tests.support.cluster.asking import client, is_in_sync, leader, partitions
 from tests.support.cluster.clusters import BrokerNode, Cluster
 from tests.support.cluster.links import CUTS, Links

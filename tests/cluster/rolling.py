@@ -18,9 +18,9 @@ from pathlib import Path
 from barnabas.client.admin.reassignments import elect_leaders
 from barnabas.client.admin.topics import list_topics
 from compat.checker.finding import Finding
-from tests.cluster.loads import Load, go_on
-from tests.cluster.replicas import differences
-from tests.cluster.resent import resent
+from tests.cluster.load.loads import Load, go_on
+from tests.cluster.load.replicas import differences
+from tests.cluster.load.resent import resent
 from tests.support.cluster.asking import client
 from tests.support.waiting import ANY_ERROR, wait_for
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
-from barnabas.broker.context import wall_clock_ms
+from barnabas.broker.world import wall_clock_ms
 from barnabas.kit.clusters.directories import remove
 from barnabas.storage.files import Buffer, File, UnsyncedFiles
 

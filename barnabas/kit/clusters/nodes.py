@@ -19,6 +19,7 @@ from barnabas.broker.config.keys.general import BROKER_SESSION_TIMEOUT_MS
 from barnabas.broker.net.acceptor import bind
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
+from barnabas.broker.world import World
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_open_logs, copy_what_has_data
 from barnabas.kit.clusters.directories import new_directory, new_path, remove
@@ -125,7 +126,7 @@ class Nodes(VirtualCluster):
         self.leaders = Leaders(self)
 
     def _new_server(self, keys: Mapping[str, str]) -> Server:
-        return Server(self._config_of(keys), self._descriptors, is_temporary=True, files=UnsyncedFiles())
+        return Server(self._config_of(keys), self._descriptors, is_temporary=True, world=World(files=UnsyncedFiles()))
 
     def _directory(self, node_id: int) -> str:
         """The name of a node's directory, as `barnabas serve --brokers` has it."""

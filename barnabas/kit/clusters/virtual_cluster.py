@@ -11,6 +11,7 @@ would concern all tests.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ import trio
 
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
+from barnabas.broker.world import World
 from barnabas.kit.clusters.clock import Clock
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_open_logs
 from barnabas.kit.clusters.directories import new_path, remove
@@ -94,10 +96,9 @@ class VirtualCluster:
 
         def make_server(config: ServerConfig, prepared: str | None) -> Server:
             files = UnsyncedFiles() if prepared is not None else MemoryFiles(str(new_path()))
-            server = Server(config, descriptors, is_temporary=True, files=files)
+            world = World(files=files, random_bytes=os.urandom if random is None else random.randbytes)
+            server = Server(config, descriptors, is_temporary=True, world=world)
             server.prepared_dir = files.root if isinstance(files, MemoryFiles) else prepared
-            if random is not None:
-                server.random_bytes = random.randbytes
             return server
 
         cluster._make_config, cluster._make_server = make_config, make_server

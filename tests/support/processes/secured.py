@@ -69,8 +69,10 @@ class Secured:
 
     def properties(self, protocol: str, **more: str) -> dict[str, str]:
         """A client's properties for a listener; `sasl_mechanism="PLAIN"` is `sasl.mechanism`."""
-        found = {"security.protocol": protocol} | {key.replace("_", "."): value for key, value in more.items()}
-        return found | ({"ssl.truststore.location": self.ca} if protocol.endswith("SSL") else {})
+        properties_of_client = {"security.protocol": protocol} | {
+            key.replace("_", "."): value for key, value in more.items()
+        }
+        return properties_of_client | ({"ssl.truststore.location": self.ca} if protocol.endswith("SSL") else {})
 
     def _config(self) -> dict[str, str]:
         own = Path(self.authority.sign("broker", ("127.0.0.1",)).write(self.folder / "broker.pem"))
@@ -133,5 +135,5 @@ def common_keys(key_store: Path, ca: str) -> dict[str, str]:
 def login_keys(listener: str) -> dict[str, str]:
     """Keys of each mechanism for a listener; the tokens of OAUTHBEARER are unsecured."""
     prefix = f"listener.name.{listener}."
-    found = {f"{prefix}{mechanism}.sasl.jaas.config": login for mechanism, login in LOGINS.items()}
-    return found | {f"{prefix}oauthbearer.sasl.server.callback.handler.class": VALIDATOR}
+    keys = {f"{prefix}{mechanism}.sasl.jaas.config": login for mechanism, login in LOGINS.items()}
+    return keys | {f"{prefix}oauthbearer.sasl.server.callback.handler.class": VALIDATOR}

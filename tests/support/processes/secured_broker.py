@@ -92,9 +92,9 @@ class SecuredBroker:
         with socket.create_connection((self.server.host, self.server.port), ASK_TIMEOUT_S) as plain:
             context = self.server.clients.ssl_context()
             with context.wrap_socket(plain, server_hostname=self.server.host) as secured:
-                found = secured.getpeercert(binary_form=True)
-        assert found is not None
-        return found
+                certificate = secured.getpeercert(binary_form=True)
+        assert certificate is not None
+        return certificate
 
     def _alter_key_store(self, path: Path) -> None:
         from barnabas.client.admin.configs import SET, ConfigChange, alter_config
@@ -114,13 +114,13 @@ class SecuredBroker:
         return path
 
     def _config(self, security: Security) -> dict[str, str]:
-        wanted, prefix = security.combination, f"listener.name.{self._listener}."
+        combination, prefix = security.combination, f"listener.name.{self._listener}."
         config = common_keys(self._key_store, security.ca)
-        if str(wanted) == "SSL":
+        if str(combination) == "SSL":
             config["super.users"] += ";User:ANONYMOUS"
-        if wanted.mechanism:
-            config |= login_keys(self._listener) | {"sasl.enabled.mechanisms": wanted.mechanism}
-        if wanted.way == "OAUTHBEARER":
+        if combination.mechanism:
+            config |= login_keys(self._listener) | {"sasl.enabled.mechanisms": combination.mechanism}
+        if combination.way == "OAUTHBEARER":
             config |= {
                 f"{prefix}oauthbearer.sasl.jaas.config": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;",
                 f"{prefix}oauthbearer.sasl.server.callback.handler.class": f"{MODULES}.oauthbearer."
@@ -129,7 +129,7 @@ class SecuredBroker:
                 "sasl.oauthbearer.expected.issuer": ISSUER,
                 "sasl.oauthbearer.expected.audience": AUDIENCE,
             }
-        if wanted.way == MUTUAL:
+        if combination.way == MUTUAL:
             config |= {"ssl.client.auth": "required", "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/"}
         return config
 

@@ -10,12 +10,15 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+import trio
 from confluent_kafka import Consumer, Producer
 
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.config.load import load
+from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.loop import Loop
 from barnabas.broker.server import Server
+from barnabas.broker.world import wall_clock_ms
 from barnabas.cli.serve.run import serve_options
 from barnabas.storage.files import Files
 
@@ -101,7 +104,12 @@ def test_it_has_no_module_of_the_kit_after_work_for_clients(plain: Plain) -> Non
 def test_its_seams_are_those_of_a_broker() -> None:
     options = serve_options(["--listen", "127.0.0.1:0"], {"BARNABAS_CONTROL": "http://token@127.0.0.1:1"})
     assert (options.prepare, options.companion) == (None, None)
-    server = Server(load({}, {}, None, "dev"), 100, is_temporary=True)
-    assert (server.dispatcher, server.make_loop, server.random_bytes) == (Dispatcher, Loop, os.urandom)
-    assert type(server._files) is Files
+
+    async def make_server() -> Server:
+        return Server(load({}, {}, None, "dev"), 100, is_temporary=True)
+
+    server = trio.run(make_server)
+    world = server.world
+    assert (server.dispatcher, world.make_loop, world.random_bytes) == (Dispatcher, Loop, os.urandom)
+    assert (type(world.files), type(world.disk), world.now_ms) == (Files, DiskThreads, wall_clock_ms)
     assert (server.prepared_dir, server.inherited) == (None, {})
