@@ -35,6 +35,7 @@ from tests.cluster.disturbances.supervisor_faults import SupervisorFaults
 from tests.cluster.load import coordinator_work
 from tests.cluster.load.coordinator_work import CoordinatorWork
 from tests.cluster.load.replicas import differences
+from tests.cluster.load.resent import take_resent
 from tests.cluster.load.work import PARTITIONS, Work, create_topic
 from tests.cluster.rolling import behind, end_in_order
 from tests.support.cluster.asking import client, is_in_sync, leader, partitions
@@ -173,6 +174,7 @@ class Faults:
 
     def _compare(self) -> None:
         dirs = {broker: node.data_dir for broker, node in self.cluster.brokers.items()}
+        take_resent(self.outcome.findings, next(iter(dirs.values())))
         try:
             wait_for(lambda: not differences(dirs), "replicas with the same bytes", 20.0, errors=ANY_ERROR)
         except AssertionError:

@@ -37,6 +37,15 @@ def resent(findings: Iterable[Finding], data_dir: Path) -> list[Finding]:
     return [one for one, (value, positions) in places.items() if one in found or values.get(value) == len(positions)]
 
 
+def take_resent(findings: list[Finding], data_dir: Path) -> list[Finding]:
+    """Remove these findings from `findings`, print them, and return them."""
+    taken = resent(findings, data_dir)
+    for finding in taken:
+        findings.remove(finding)
+        print(f"librdkafka has written a record again in a new epoch: {finding}", flush=True)
+    return taken
+
+
 def _places(text: str) -> tuple[str, list[Position]]:
     value = _VALUE.search(text)
     return value[1] if value else "", [(topic, int(index), int(at)) for topic, index, at in _POSITION.findall(text)]

@@ -32,8 +32,8 @@ TURNS = (
     Mutant(
         "no-smaller-share-in-a-crowd",
         "broker/net/reactor.py",
-        "        if crowd > FEW:\n",
-        "        if False:\n",
+        "        self._is_crowded = crowd > FEW\n",
+        "        self._is_crowded = False\n",
         _TURNS + "test_in_a_crowd_a_request_waits_for_one_of_each_connection",
     ),
     Mutant(
