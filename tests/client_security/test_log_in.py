@@ -206,8 +206,8 @@ def test_every_kind_of_command_logs_in(secured: Secured, admin, config_file, top
     file = config_file(secured.properties("SASL_SSL", **ADMIN))
     examined = run_command("doctor", "-b", address, "--command-config", file).ok()
     assert "failed" not in examined.stdout
-    told = run_command("doctor", "-b", address)
-    assert (told.code, "expects TLS" in told.stdout) == (3, True)
+    ran = run_command("doctor", "-b", address)
+    assert (ran.code, "expects TLS" in ran.stdout) == (3, True)
 
     keys = {
         "security.protocol": "SASL_SSL",

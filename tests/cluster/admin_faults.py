@@ -9,8 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from barnabas.client.admin.cluster import describe_cluster, unregister_broker
 from barnabas.client.admin.configs import SET, ConfigChange, alter_config
-from barnabas.client.tools.brokers import describe_cluster, unregister_broker
 from tests.cluster.work import Work
 from tests.support.cluster.asking import client
 from tests.support.cluster.clusters import Cluster

@@ -26,7 +26,7 @@ from tests.cluster.work import Work
 from tests.support.waiting import wait_for
 
 SITUATIONS = ("beside", "killed", "power", "held")
-WAITS = "are waited for"
+WAITS = "waiting for the nodes of"
 
 
 class SupervisorFaults:

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.supervise import state
-from barnabas.supervise.directory import take_directory
+from barnabas.supervise.lock import take_directory
 from barnabas.supervise.plan import PlanError
 from tests.cluster.states import a_state, identify
 from tests.support.cases import for_each

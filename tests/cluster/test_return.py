@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, Producer
 from barnabas.broker.net.network_client import NetworkClient
 from barnabas.broker.replicas.fetch_sessions import FetchSession
 from barnabas.broker.replicas.partition import Partition
+from barnabas.client.admin.cluster import unregister_broker
 from barnabas.client.admin.reassignments import reassign
 from barnabas.client.admin.topics import delete_topics
-from barnabas.client.tools.brokers import unregister_broker
 from tests.cluster.work import create_topic
 from tests.support.cluster.asking import client, is_in_sync, partitions
 from tests.support.cluster.clusters import Cluster

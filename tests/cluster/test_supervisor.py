@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from barnabas.supervise import state
-from barnabas.supervise.directory import take_directory
+from barnabas.supervise.lock import take_directory
 from barnabas.supervise.members import Members
 from barnabas.supervise.options import ClusterOptions
 from barnabas.supervise.supervisor import SAVE_AGAIN_S, Supervisor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_TOPICS = "tests/cli/test_topic_administration.py"
+_TOPICS = "tests/cli/admin/test_topic_administration.py"
 
 CLI = (
     Mutant(
@@ -24,8 +24,8 @@ CLI = (
     Mutant(
         "topics-deleted-before-all-names-are-checked",
         "barnabas/cli/topic/changes.py",
-        "        topics = describe_topics(cluster, found)  # reports a wrong name before anything is deleted\n",
-        "        topics = []\n",
+        "    topics = describe_topics(cluster, existing)  # reports a wrong name before anything is deleted\n",
+        "    topics = []\n",
         _TOPICS + "::test_nothing_is_deleted_when_one_name_is_wrong",
     ),
     Mutant(
@@ -38,57 +38,58 @@ CLI = (
     Mutant(
         "transaction-of-a-living-coordinator-aborted-in-one-partition",
         "barnabas/cli/admin/txn.py",
-        "        if which in transaction_partitions(cluster, one.transactional_id):\n",
+        "        if which in transaction_partitions(cluster, transaction.transactional_id):\n",
         "        if False:\n",
-        "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
+        "tests/cli/admin/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),
     Mutant(
         "transactions-of-a-coordinator-hang",
         "barnabas/client/admin/transactions.py",
-        'if (one.topic, one.partition) not in held.get(one.transactional_id or "", ())]',
-        "]",
-        "tests/cli/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
+        "        if (transaction.topic, transaction.partition) not in held"
+        '.get(transaction.transactional_id or "", ())\n',
+        "",
+        "tests/cli/admin/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",
     ),
     Mutant(
         "offline-partitions-are-healthy",
         "barnabas/client/admin/cluster.py",
         "    return partition.leader_id < 0\n",
         "    return False\n",
-        "tests/cli/test_cluster_commands.py::test_problems_are_listed_and_exit_code_1",
+        "tests/cli/admin/test_cluster_commands.py::test_problems_are_listed_and_exit_code_1",
     ),
     Mutant(
         "an-export-of-offsets-changes-them",
         "barnabas/cli/group/seek.py",
-        "        if not (dry_run or export):\n",
-        "        if not dry_run:\n",
-        "tests/cli/test_group_seek.py::test_export_and_import",
+        "    if not (dry_run or export):\n",
+        "    if not dry_run:\n",
+        "tests/cli/admin/test_group_seek.py::test_export_and_import",
     ),
     Mutant(
         "shift-counts-from-the-start-of-the-partition",
         "barnabas/cli/group/targets.py",
         'OffsetSpec("offset", committed[name, index] + goal.shift)',
         'OffsetSpec("offset", goal.shift)',
-        "tests/cli/test_group_seek.py::test_ways_to_say_where_to",
+        "tests/cli/admin/test_group_seek.py::test_ways_to_say_where_to",
     ),
     Mutant(
         "no-similar-name-for-a-misspelt-group",
         "barnabas/cli/connect/command_cluster.py",
         '        if kind in ("group", "share group"):\n',
         "        if False:\n",
-        "tests/cli/test_group_views.py::test_lists_and_deletion_take_patterns",
+        "tests/cli/admin/test_group_views.py::test_lists_and_deletion_take_patterns",
     ),
     Mutant(
         "a-silent-server-uses-up-the-time-of-the-others",
         "barnabas/client/cluster.py",
         "                return self._open(host, port, now + share)\n",
         "                return self._open(host, port, deadline)\n",
-        "tests/cli/test_command_cluster.py::test_a_server_that_never_answers_leaves_time_for_the_next",
+        "tests/cli/general/test_command_cluster.py::test_a_server_that_never_answers_leaves_time_for_the_next",
     ),
     Mutant(
         "an-offline-partition-hides-its-topic",
         "barnabas/client/cluster.py",
         "        leaders = self.topic(name, deadline, partitions=[index]).leaders\n",
         "        leaders = self.topic(name, deadline).leaders\n",
-        "tests/cli/test_cluster_commands.py::test_a_topic_with_an_offline_partition_is_described",
+        "tests/cli/admin/test_cluster_commands.py::test_a_topic_with_an_offline_partition_is_described",
     ),
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_CONSUME = "tests/cli/test_consume.py::"
-_GROUP = "tests/cli/test_consume_group.py::"
-_CAT = "tests/cli/test_cat.py::"
-_PRODUCE = "tests/cli/test_produce.py::"
+_CONSUME = "tests/cli/records/test_consume.py::"
+_GROUP = "tests/cli/records/test_consume_group.py::"
+_CAT = "tests/cli/records/test_cat.py::"
+_PRODUCE = "tests/cli/records/test_produce.py::"
 
 DATA_COMMANDS = (
     Mutant(
@@ -20,14 +20,14 @@ DATA_COMMANDS = (
     Mutant(
         "offsets-beyond-the-end-moved-silently",
         "barnabas/cli/options/offset_spec.py",
-        '        if spec.kind == "offset" and found[partition] != offset:\n',
+        '        if spec.kind == "offset" and offsets[partition] != offset:\n',
         "        if False:\n",
         _CONSUME + "test_offset_outside_is_moved_and_said",
     ),
     Mutant(
         "text-of-records-as-format-string",
         "barnabas/cli/records/record_filter.py",
-        "    if isinstance(left, str):\n",
+        "    if isinstance(dividend, str):\n",
         "    if False:\n",
         _CONSUME + "test_expressions",
     ),
@@ -92,6 +92,6 @@ DATA_COMMANDS = (
         "barnabas/cli/perf/produce.py",
         "            self._started = self._recent_since = self._ended = now\n            return\n",
         "            self._started = self._recent_since = self._ended = now\n",
-        "tests/cli/test_perf.py::test_produce_and_consume",
+        "tests/cli/records/test_perf.py::test_produce_and_consume",
     ),
 )

@@ -17,7 +17,7 @@ KAFKA_TOOLS = (
     Mutant(
         "kafka-consumer-groups-resets-offsets-beyond-the-log",
         "barnabas/cli/kafka_tools/group/offset_resets.py",
-        "max(starts[one], min(offset, ends[one]))",
+        "max(starts[partition], min(offset, ends[partition]))",
         "offset",
         _TEST,
     ),

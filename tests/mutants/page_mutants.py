@@ -54,6 +54,6 @@ PAGES = (
         "barnabas/cli/admin/health.py",
         "            if time.monotonic() >= until:\n",
         "            if True:\n",
-        "tests/cli/test_health_wait.py::test_it_waits_for_a_broker_that_starts_later_and_says_so",
+        "tests/cli/general/test_health_wait.py::test_it_waits_for_a_broker_that_starts_later_and_says_so",
     ),
 )

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_RETRIES = "tests/pipeline/test_retries.py"
-_MISTAKES = "tests/pipeline/test_mistakes.py"
-_REPORT = "tests/pipeline/test_report_and_screen.py"
+_RETRIES = "tests/pipeline/running/test_retries.py"
+_MISTAKES = "tests/pipeline/settings/test_mistakes.py"
+_REPORT = "tests/pipeline/running/test_report_and_screen.py"
 
 PIPELINE = (
     Mutant(
         "task-not-tried-again",
         "barnabas/spark/session/spark.py",
-        'f"local[{found[1] or 1},{ATTEMPTS}]"',
-        'f"local[{found[1] or 1}]"',
+        'f"local[{local[1] or 1},{ATTEMPTS}]"',
+        'f"local[{local[1] or 1}]"',
         f"{_RETRIES}::test_tasks_of_one_machine_are_tried_again",
     ),
     Mutant(
@@ -42,28 +42,28 @@ PIPELINE = (
         "barnabas/spark/frames/misfits.py",
         "    if misfit.held is None:\n",
         "    if True:\n",
-        "tests/pipeline/test_totals.py::test_the_totals_of_a_run",
+        "tests/pipeline/running/test_totals.py::test_the_totals_of_a_run",
     ),
     Mutant(
         "start-of-the-first-batch-unknown",
         "barnabas/spark/run.py",
         "        totals.begin(checkpoint.first_offsets(",
         "        totals.begin({} and checkpoint.first_offsets(",
-        "tests/pipeline/test_totals.py::test_the_totals_of_a_run",
+        "tests/pipeline/running/test_totals.py::test_the_totals_of_a_run",
     ),
     Mutant(
         "artifacts-in-the-working-directory",
         "barnabas/spark/session/spark.py",
         "    move_artifacts(started)\n",
         "",
-        "tests/pipeline/test_session.py::test_spark_makes_no_directories_in_the_working_directory",
+        "tests/pipeline/running/test_session.py::test_spark_makes_no_directories_in_the_working_directory",
     ),
     Mutant(
         "java-left-behind",
-        "barnabas/spark/session/gateway.py",
+        "barnabas/spark/session/spark.py",
         "            process.kill()\n            process.wait()\n",
         "            process.poll()\n",
-        "tests/pipeline/test_java_and_jars.py::test_java_ends_if_the_start_of_spark_is_interrupted",
+        "tests/pipeline/running/test_java_and_jars.py::test_java_ends_if_the_start_of_spark_is_interrupted",
     ),
     Mutant(
         "files-of-other-runs-counted",

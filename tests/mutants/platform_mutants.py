@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _MACOS = "tests/platforms/test_macos.py::"
-_CONTAINER = "tests/cli/test_container.py::"
+_CONTAINER = "tests/cli/serve/test_container.py::"
 
 PLATFORMS = (
     Mutant(
@@ -69,13 +69,13 @@ PLATFORMS = (
         "barnabas/client/doctor.py",
         "if error.code == ErrorCode.INVALID_REQUEST:",
         "if False:",
-        "tests/cli/test_doctor.py::test_another_cluster_and_another_broker_behind_the_advertised_address",
+        "tests/cli/general/test_doctor.py::test_another_cluster_and_another_broker_behind_the_advertised_address",
     ),
     Mutant(
         "doctor-does-not-follow-advertised-addresses",
         "barnabas/client/doctor.py",
         "            yield from self.follow(broker, described)\n",
         "            pass\n",
-        "tests/cli/test_doctor.py::test_an_advertised_port_that_is_not_published",
+        "tests/cli/general/test_doctor.py::test_an_advertised_port_that_is_not_published",
     ),
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 _SCREENS = "tests/cli/screens/test_screens.py"
-_PROFILES = "tests/cli/test_profiles.py"
-_COMPLETION = "tests/cli/test_completion.py"
+_PROFILES = "tests/cli/general/test_profiles.py"
+_COMPLETION = "tests/cli/general/test_completion.py"
 
 SCREENS = (
     Mutant(
@@ -47,8 +47,8 @@ SCREENS = (
     Mutant(
         "the-profile-comes-before-the-environment",
         "barnabas/cli/connect/settings.py",
-        "    if text := os.environ.get(one.variable):\n",
-        "    if (text := os.environ.get(one.variable)) and name not in profile_settings():\n",
+        "    if text := os.environ.get(known.variable):\n",
+        "    if (text := os.environ.get(known.variable)) and name not in profile_settings():\n",
         _PROFILES + "::test_option_before_environment_before_profile_before_default",
     ),
     Mutant(
@@ -61,7 +61,7 @@ SCREENS = (
     Mutant(
         "completion-loses-the-address-before-an-option",
         "barnabas/cli/completion/shells.py",
-        "        if isinstance(found, click.Option) and args and args[-1] in found.opts:\n",
+        "        if isinstance(resolved, click.Option) and args and args[-1] in resolved.opts:\n",
         "        if False:\n",
         _COMPLETION + "::test_live_names",
     ),

@@ -146,8 +146,8 @@ TURNS = (
     Mutant(
         "reservation-kept",
         "broker/net/connection.py",
-        "        self._buffer = None\n        self._release_reservation()\n        if self.delayed",
-        "        self._buffer = None\n        if self.delayed",
+        "        self.partial = None\n        self._release_reservation()\n        if self.delayed",
+        "        self.partial = None\n        if self.delayed",
         _CONNECTION + "test_a_connection_that_closes_gives_back_what_it_has_reserved",
     ),
     Mutant(

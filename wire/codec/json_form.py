@@ -18,6 +18,7 @@ from barnabas.wire.codec.runtime import unsupported_field
 from barnabas.wire.types import chunk_bytes, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
+    from barnabas.wire.api_keys import ApiKey
     from barnabas.wire.codec.fields import Field, StructBase
     from barnabas.wire.schema import Message
 
@@ -31,6 +32,12 @@ def json_name(name: str) -> str:
     """Kafka's JSON name of an attribute: `throttleTimeMs` for `throttle_time_ms`."""
     first, *rest = name.split("_")
     return first + "".join([word[:1].upper() + word[1:] for word in rest])
+
+
+def api_name(key: ApiKey) -> str:
+    """The name of an API as Kafka writes it: Produce, JoinGroup."""
+    name = json_name(key.name.lower())
+    return name[:1].upper() + name[1:]
 
 
 def to_json(message: StructBase, version: int) -> dict[str, Any]:

@@ -52,7 +52,9 @@ def decide(
         return Decision(True, None, f"{question.principal} is a super user")
     if decision.acl is not None:
         why = (
-            "an ACL allows it, and none denies it" if decision.is_allowed else "an ACL denies it, whatever others allow"
+            "an ACL allows it, and none denies it"
+            if decision.is_allowed
+            else "an ACL denies it, which comes before ACLs that allow it"
         )
         return Decision(decision.is_allowed, listed[decision.acl], why)
     if decision.rule == DEFAULT_ALLOW:

@@ -7,7 +7,7 @@ broker's message, and is not tried again. No error shows a password or a token.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from barnabas.client.errors import AuthenticationFailed
 from barnabas.client.security.scram import login
@@ -20,9 +20,7 @@ from barnabas.wire.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-
-if TYPE_CHECKING:
-    from barnabas.wire.schema import Message
+from barnabas.wire.schema import Message
 
 Reply = TypeVar("Reply", bound="Message")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

@@ -108,11 +108,11 @@ def _context(keys: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _versions(context: ssl.SSLContext, text: str) -> None:
-    names = [word.strip() for word in text.split(",") if word.strip()] or list(TLS_VERSIONS)
-    unknown = [word for word in names if word not in TLS_VERSIONS]
+    words = [word.strip() for word in text.split(",") if word.strip()] or list(TLS_VERSIONS)
+    unknown = [word for word in words if word not in TLS_VERSIONS]
     if unknown:
         raise SecurityError(f"ssl.enabled.protocols must be some of {', '.join(TLS_VERSIONS)}, not {unknown[0]!r}")
-    versions = [TLS_VERSIONS[word] for word in names]
+    versions = [TLS_VERSIONS[word] for word in words]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
 
 
@@ -148,8 +148,8 @@ def _sasl(keys: Mapping[str, str]) -> Sasl:
 
     mechanism = keys.get("sasl.mechanism", "").upper()
     if mechanism not in MECHANISMS:
-        current = f"not {mechanism}" if mechanism else "which has no default here"
-        raise SecurityError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}, {current}")
+        described = f"not {mechanism}" if mechanism else "which has no default here"
+        raise SecurityError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}, {described}")
     login = parse_jaas(keys["sasl.jaas.config"]) if "sasl.jaas.config" in keys else None
     class_name = LoginModule(LOGIN_MODULES[mechanism], {}).class_name
     if login is not None and login.class_name != class_name:
