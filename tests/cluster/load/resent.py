@@ -20,8 +20,9 @@ from barnabas.wire.batches.batch_header import iter_batches
 from compat.checker.finding import Finding
 from tests.cluster.load.replicas import batches
 
-MOST_VALUES: Final = 3
-"""How many values of a run are let pass; more are not a rare defect of a client."""
+MOST_TIMES: Final = 3
+"""How often a run lets it pass, counted in epochs that a producer has begun so; more are not a rare defect of a client.
+Each time it is all that was on its way to a leader: one record, or a batch of many."""
 _VALUE: Final = re.compile(r"'([^']+)' is at ")
 _POSITION: Final = re.compile(r"(\S+)-(\d+)@(\d+) \(")
 Position = tuple[str, int, int]
@@ -30,11 +31,11 @@ Position = tuple[str, int, int]
 def resent(findings: Iterable[Finding], data_dir: Path) -> list[Finding]:
     """The findings that are this defect, according to the batches in the directory of a broker."""
     places = {one: _places(one.text) for one in findings if one.kind == "duplicate"}
-    found = {one for one, (_, positions) in places.items() if _is_resent(positions, data_dir)}
-    values = {places[one][0]: len(places[one][1]) for one in found}
-    if len(values) > MOST_VALUES:
+    copies = {one: copied for one, (_, at) in places.items() if (copied := _first_copy(at, data_dir)) is not None}
+    if len(set(copies.values())) > MOST_TIMES:
         return []
-    return [one for one, (value, positions) in places.items() if one in found or values.get(value) == len(positions)]
+    values = {places[one][0]: len(places[one][1]) for one in copies}
+    return [one for one, (value, positions) in places.items() if one in copies or values.get(value) == len(positions)]
 
 
 def take_resent(findings: list[Finding], data_dir: Path) -> list[Finding]:
@@ -51,11 +52,15 @@ def _places(text: str) -> tuple[str, list[Position]]:
     return value[1] if value else "", [(topic, int(index), int(at)) for topic, index, at in _POSITION.findall(text)]
 
 
-def _is_resent(positions: list[Position], data_dir: Path) -> bool:
+def _first_copy(positions: list[Position], data_dir: Path) -> tuple[int, int] | None:
+    """Producer id and epoch of the first copy, if each copy has an epoch of its own of one idempotent producer."""
     producers = [_producer(data_dir / f"{topic}-{index}", offset) for topic, index, offset in positions]
     is_idempotent = all(producer_id >= 0 and not is_transactional for producer_id, _, is_transactional in producers)
     one_id = len({producer_id for producer_id, _, _ in producers}) == 1
-    return is_idempotent and one_id and len({epoch for _, epoch, _ in producers}) == len(positions)
+    epochs = {epoch for _, epoch, _ in producers}
+    if not (is_idempotent and one_id and len(epochs) == len(positions)):
+        return None
+    return producers[0][0], min(epochs)
 
 
 def _producer(directory: Path, offset: int) -> tuple[int, int, bool]:

@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.wire.batches.batch_builder import build_batch
 from compat.checker.finding import Finding
-from tests.cluster.load.resent import MOST_VALUES, resent
+from tests.cluster.load.resent import MOST_TIMES, resent
 
 AGAIN = Finding("duplicate", "'a' is at in-0@0 (one), in-0@1 (one)")
 COPIED = Finding("duplicate", "'a' is at out-1@4 (two), out-1@5 (two)")
@@ -52,6 +52,16 @@ def test_findings_of_other_kinds_stay(tmp_path: Path) -> None:
     assert resent([Finding("lost-write", AGAIN.text)], log(tmp_path, (7, 0), (7, 1))) == []
 
 
-def test_many_are_not_let_pass(tmp_path: Path) -> None:
-    found = [Finding("duplicate", AGAIN.text.replace("'a'", f"'{number}'")) for number in range(MOST_VALUES + 1)]
-    assert resent(found, log(tmp_path, (7, 0), (7, 1))) == []
+def test_all_records_that_were_on_their_way_are_let_pass(tmp_path: Path) -> None:
+    found = [Finding("duplicate", AGAIN.text.replace("'a'", f"'{number}'")) for number in range(20)]
+    assert resent(found, log(tmp_path, (7, 0), (7, 1))) == found
+
+
+def test_many_times_are_not_let_pass(tmp_path: Path) -> None:
+    found = [
+        Finding("duplicate", f"'{epoch}' is at in-0@{epoch} (one), in-0@{epoch + 1} (one)")
+        for epoch in range(MOST_TIMES + 1)
+    ]
+    directory = log(tmp_path, *((7, epoch) for epoch in range(MOST_TIMES + 2)))
+    assert resent(found, directory) == []
+    assert resent(found[1:], directory) == found[1:]
