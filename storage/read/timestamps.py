@@ -24,6 +24,7 @@ IN_PLACE_UNITS: Final = 2_000
 
 _STEP_UNITS = 1_500
 _SEGMENT_UNITS = 50  # its time index is loaded
+_KNOWN_UNITS = 1  # its greatest timestamp is in memory
 _HEADER_UNITS = 4
 _UNLIMITED = 2**63
 
@@ -93,9 +94,9 @@ def max_timestamp_offset(log: SearchedLog, budget: LookupBudget) -> Steps[Offset
 
 def _first(log: SearchedLog, timestamp: int, budget: LookupBudget) -> Steps[OffsetAndTimestamp | None]:
     for segment in log.segments.from_offset(log.log_start_offset):
-        yield from _spend(log, segment, budget, _SEGMENT_UNITS)
-        log.segments.keep_open(segment)
+        yield from _look_at(log, segment, budget)
         if segment.size and segment.max_timestamp >= timestamp:
+            log.segments.keep_open(segment)
             record = yield from _in_segment(log, segment, timestamp, budget)
             if record is not None:
                 return record
@@ -105,8 +106,7 @@ def _first(log: SearchedLog, timestamp: int, budget: LookupBudget) -> Steps[Offs
 def _greatest(log: SearchedLog, budget: LookupBudget) -> Steps[OffsetAndTimestamp | None]:
     best: Segment | None = None
     for segment in log.segments.from_offset(log.log_start_offset):
-        yield from _spend(log, segment, budget, _SEGMENT_UNITS)
-        log.segments.keep_open(segment)
+        yield from _look_at(log, segment, budget)
         if segment.size and (best is None or segment.max_timestamp > best.max_timestamp):
             best = segment
     if best is None or best.max_timestamp < 0:
@@ -114,6 +114,21 @@ def _greatest(log: SearchedLog, budget: LookupBudget) -> Steps[OffsetAndTimestam
     if not _has(log.segments, best):
         raise _SegmentGone
     return (yield from _in_segment(log, best, best.max_timestamp, budget))
+
+
+def _look_at(log: SearchedLog, segment: Segment, budget: LookupBudget) -> Steps[None]:
+    """Have the greatest timestamp of a segment in memory. Nearly always it is, and the segment stays closed.
+
+    Why it counts so little then: a log of 1,000 segments took 25 steps, and four times as long, when each counted as
+    if its index was loaded.
+    """
+    if segment.knows_max_timestamp:
+        budget.units -= _KNOWN_UNITS
+        if budget.units < 0:
+            yield from _spend(log, segment, budget, 0)
+        return
+    yield from _spend(log, segment, budget, _SEGMENT_UNITS)
+    log.segments.keep_open(segment)
 
 
 def _spend(log: SearchedLog, segment: Segment, budget: LookupBudget, units: int) -> Steps[None]:

@@ -179,6 +179,11 @@ class Segment(SegmentFiles):
     # --- timestamps
 
     @property
+    def knows_max_timestamp(self) -> bool:
+        """Whether `max_timestamp` is in memory, so that asking for it reads nothing."""
+        return self._max_timestamp is not None
+
+    @property
     def max_timestamp(self) -> int:
         """The greatest timestamp of the segment in ms, -1 for none; reads the end of the segment if necessary."""
         if self._max_timestamp is None:
