@@ -131,9 +131,7 @@ class BackgroundJobs:
 
     async def _remove_expired_tokens(self) -> None:
         if self._broker.image.tokens:
-            from barnabas.broker.metadata.token_expiry import remove_expired_tokens
-
-            remove_expired_tokens(self._broker.controller)
+            self._broker.controller.remove_expired_tokens()
             self._end_turn()
 
     async def _check_disks(self) -> None:

@@ -149,7 +149,7 @@ def open_combined(
     """
     from barnabas.broker.cluster_member import ClusterMember
     from barnabas.broker.controller_builder import add_controller
-    from barnabas.broker.metadata.local_channel import LocalChannel
+    from barnabas.broker.metadata.controller_channel import LocalChannel
 
     files = files or Files()
     broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop)

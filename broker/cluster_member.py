@@ -28,7 +28,7 @@ from barnabas.broker.config.sasl_logins import controller_login, inter_broker_lo
 from barnabas.broker.metadata.directory_assignments import DirectoryAssignments
 from barnabas.broker.metadata.lifecycle import BrokerLifecycle
 from barnabas.broker.metadata.loader import MetadataLoader
-from barnabas.broker.metadata.metadata_copy import MetadataCopy
+from barnabas.broker.metadata.log.metadata_copy import MetadataCopy
 from barnabas.broker.metadata.observer import MetadataObserver
 from barnabas.broker.metadata.own_registration import registration_request
 from barnabas.broker.metadata.previous_epoch import NO_CLAIM, claimed_epoch, write_epoch

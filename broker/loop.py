@@ -37,7 +37,8 @@ class Loop:
         self.state_now = now
         self.state_timers = self.timers
         self.slices = Slices(self.timers, now)
-        self._callbacks: deque[Callable[[], None]] = deque()
+        self.callbacks: deque[Callable[[], None]] = deque()
+        """What `end_turn` will run."""
 
     async def pause(self, seconds: float, unless: trio.Event | None = None) -> None:
         """Wait between two runs of a periodic job, by the clock of the state, or until `unless` is set."""
@@ -50,16 +51,16 @@ class Loop:
 
     def call_after_turn(self, callback: Callable[[], None]) -> None:
         """Run `callback` at the end of the current turn, so that several appends wake a reader once."""
-        self._callbacks.append(callback)
+        self.callbacks.append(callback)
 
     @property
     def is_idle(self) -> bool:
         """Whether nothing is left to be called at the end of the turn, or done between the turns."""
-        return not self._callbacks and self.slices.is_idle
+        return not self.callbacks and self.slices.is_idle
 
     def end_turn(self) -> None:
         """End the turn: run its callbacks, and the ones they add, for `CALLBACKS_S`; the others in the next turn."""
-        callbacks = self._callbacks
+        callbacks = self.callbacks
         if not callbacks:
             return
         end = self.now() + CALLBACKS_S

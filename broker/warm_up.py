@@ -57,9 +57,7 @@ LATE: Final = (
     "broker.metadata.controller_quorum",
     "broker.metadata.controller_requests",
     "broker.metadata.directory_assignments",
-    "broker.metadata.limits",
     "broker.metrics.client_metrics",
-    "broker.metadata.token_expiry",
     "broker.net.refused_sockets",
     "broker.replicas.cleaner",
     "broker.replicas.cleaner_process",
@@ -74,7 +72,6 @@ LATE: Final = (
 LATE_OF_CONTROLLER: Final = (
     *("wire.codec.structs", "wire.codec.message_codec", "storage.recover.recovery", "storage.recover.swap"),
     *("coord.cluster.metadata_log.image_records", "broker.config.config_schema", "broker.metadata.controller_requests"),
-    "broker.metadata.token_expiry",
     *("broker.apis.metering", "broker.net.refused_sockets", "broker.security.client_quotas"),
     "broker.security.ip_rates",
 )

@@ -16,7 +16,7 @@ import logging
 from functools import partial
 from struct import Struct
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.large_requests import LargeRequest, no_memory, parse_within
 from barnabas.broker.apis.registry import BROKER, ROUTES, Route, Routes
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.waiting import Waiting
-    from barnabas.wire.types import Chunk
+    from barnabas.wire.types import Chunk, Slice
 
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
@@ -48,6 +48,11 @@ _API_VERSIONS = int(ApiKey.API_VERSIONS)  # a member of an enumeration is looked
 LARGE_REQUEST_BYTES = 8 * 1024
 """Only larger requests may have many elements."""
 
+IN_MEMORY: Final = (bytes, memoryview, bytearray)
+"""The chunks of a response that are no slices of files."""
+JOINED_BYTES = 32 * 1024
+"""Responses of several chunks in memory up to this size are copied into one: that costs less than to send a list."""
+
 _REQUEST_HEADER = Struct(">hhih")  # api key, api version, correlation id, length of the client id
 _RESPONSE_HEADER = Struct(">ii")  # size, correlation id
 _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
@@ -56,7 +61,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_few_elements", "_find_route", "_max_elements", "_routes")
+    __slots__ = ("_admits", "_broker", "_few_elements", "_find_route", "_max_elements", "_routes", "_small")
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -68,6 +73,7 @@ class Dispatcher:
         self._find_route = self._routes.find
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._few_elements = min(FEW_ELEMENTS, self._max_elements)
+        self._small = min(LARGE_REQUEST_BYTES, self._max_elements)  # a request of fewer bytes has fewer elements
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:
@@ -93,9 +99,8 @@ class Dispatcher:
         if client_id_size >= 0:
             position += client_id_size
             client_id = _text(frame, 10, position)
-        if len(frame) > LARGE_REQUEST_BYTES:
-            request = self._parse_few(route, frame, position, client_id)
-        else:
+        request = None if route.read_usual is None or quotas is not None else route.read_usual(frame, position)
+        if request is None:
             request = self._parse(route, frame, position, client_id)
         context = RequestContext(
             self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
@@ -113,18 +118,23 @@ class Dispatcher:
         else:
             _serve(route, request, context)
 
-    def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message:
-        """The request of a frame; `position` is the one after the client id."""
+    def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
+        """The request of a frame; `position` is the one after the client id. None: it is parsed between the turns."""
+        size = len(frame)
         try:
-            if len(frame) > self._max_elements:  # a smaller one cannot have as many
-                return parse_within(route, frame, position, self._max_elements, client_id)
-            if route.request_is_flexible:
-                position = _after_tagged_fields(frame, position)
-            return route.request_codec.parse(frame, position)[0]
+            if size <= self._small:
+                if route.request_is_flexible:
+                    position = _after_tagged_fields(frame, position) if frame[position] else position + 1
+                return route.request_codec.parse(frame, position)[0]
+            if size > LARGE_REQUEST_BYTES:
+                return self._parse_few(route, frame, position)
+            return parse_within(route, frame, position, self._max_elements, client_id)
+        except IndexError:
+            raise ProtocolError("a request shorter than its header") from None
         except MemoryError:
-            raise no_memory(route, client_id, len(frame)) from None
+            raise no_memory(route, client_id, size) from None
 
-    def _parse_few(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
+    def _parse_few(self, route: Route, frame: memoryview, position: int) -> Message | None:
         """The request of a large frame, None if it has many elements, or tagged fields in its header."""
         try:
             if route.request_is_flexible:
@@ -134,10 +144,6 @@ class Dispatcher:
             return route.request_codec.parse_within(frame, position, self._few_elements)[0]
         except TooManyElements:
             return None
-        except IndexError:
-            raise ProtocolError("a request shorter than its header") from None
-        except MemoryError:
-            raise no_memory(route, client_id, len(frame)) from None
 
     def _import_admits(self) -> Callable[..., bool]:
         """Import the check of frames on connections that must authenticate, or whose session can expire."""
@@ -260,24 +266,39 @@ def _unanswered(context: RequestContext) -> None:
     unanswered(context)
 
 
-def _respond(connection: Connection, route: Route, correlation_id: int, response: Message) -> None:
+def _respond(connection: Connection, route: Route, correlation_id: int, response: Message | bytes) -> None:
     """Append one response to the connection's output; nothing of it if encoding fails."""
-    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)
+    if type(response) is bytes:
+        connection.out.append(response)
+        connection.out_bytes += len(response)
+        return
+    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)  # type: ignore[arg-type]
+    if len(chunks) == 1:
+        size = 4 + len(chunks[0])
+        if route.response_is_flexible:
+            size += 1
+            connection.out.append(_FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0) + chunks[0])  # type: ignore[operator]
+        else:
+            connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id) + chunks[0])  # type: ignore[operator]
+        connection.out_bytes += size + 4
+        return
     size = 4 + route.response_is_flexible
+    parts: list[Chunk] = [b""]  # for the header; reading may fail, so nothing is in the output before
+    is_joined = True
     for chunk in chunks:
         size += len(chunk)
-    out = connection.out
+        if not isinstance(chunk, IN_MEMORY):
+            chunk = _in_memory(chunk)
+            is_joined = is_joined and isinstance(chunk, IN_MEMORY)
+        parts.append(chunk)
     if route.response_is_flexible:
-        head = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
+        parts[0] = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
     else:
-        head = _RESPONSE_HEADER.pack(size, correlation_id)
-    if len(chunks) == 1:
-        out.append(head + chunks[0])  # type: ignore[operator]
+        parts[0] = _RESPONSE_HEADER.pack(size, correlation_id)
+    if is_joined and size <= JOINED_BYTES:
+        connection.out.append(b"".join(parts))  # type: ignore[arg-type]
     else:
-        # Reading may fail: the header must not be in the output then.
-        parts = [_in_memory(chunk) for chunk in chunks]
-        out.append(head)
-        out.extend(parts)
+        connection.out.extend(parts)
     connection.out_bytes += size + 4
 
 
@@ -303,13 +324,11 @@ def _api_versions_route(
         return routes.find(ApiKey.API_VERSIONS, 0), memoryview(head), -1
 
 
-def _in_memory(chunk: Chunk) -> Chunk:
+def _in_memory(chunk: Slice) -> Chunk:
     """Read a small file slice into memory: that is cheaper than a system call of its own to send it.
 
     A slice that is not in the page cache is read where it is sent (`broker.net.page_cache`).
     """
-    if isinstance(chunk, (bytes, memoryview, bytearray)):
-        return chunk
     if len(chunk) >= SMALL_SLICE_BYTES and not chunk.is_in_memory:
         return chunk
     data = chunk.read_from_cache()
@@ -326,10 +345,8 @@ def _text(frame: memoryview, start: int, end: int) -> str:
 
 
 def _after_tagged_fields(frame: memoryview, position: int) -> int:
-    """The position after the header's tagged fields, which nearly always are the single byte 0."""
+    """The position after the header's tagged fields, if there are any."""
     try:
-        if frame[position] == 0:
-            return position + 1
         return unknown_tags(frame, position, len(frame))[1]
     except IndexError:
         raise ProtocolError("a request shorter than its header") from None

@@ -69,7 +69,14 @@ def in_parts(handler: Handler, choices: Sequence[Parts], error_response: ErrorRe
             return handler(ctx, request)
         if parts.distinct is not None and len(items) > 1:
             setattr(request, name, parts.distinct(items))
-        if _weight(request, parts.request) <= parts.size:
+        path = parts.request
+        if len(path) == 1:
+            weight = len(items)
+        elif len(path) == 2 and len(items) == 1 and (inner := getattr(items[0], path[1])) is not None:
+            weight = 1 + len(inner)  # one topic, nearly always
+        else:
+            weight = _weight(request, path)
+        if weight <= parts.size:
             return handler(ctx, request)
         return _in_parts(ctx, request, handler, parts, error_response)
 

@@ -1,7 +1,8 @@
 """The registry of APIs: the handler of each request, and the versions that are served.
 
 A handler is a function `handler(ctx, request) -> response | None`, marked with `@api(RequestClass)`; None means that
-there is no response (Produce with acks=0). One that may wait is `async def`, or returns a coroutine (`broker.waiting`).
+there is no response (Produce with acks=0), and `bytes` are the whole frame of a response. One that may wait is
+`async def`, or returns a coroutine (`broker.waiting`).
 A module of handlers is imported with its first request, to keep the start fast. `BROKER_APIS` and `CONTROLLER_APIS`
 are the only lists of the APIs that are served on the two kinds of listeners; ApiVersions answers from them, with the
 versions of the message declarations. An API of both lists may have a handler for each:
@@ -13,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.broker.apis.parts import in_parts
 from barnabas.wire.api_keys import ApiKey
@@ -28,9 +29,13 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Message)
 H = TypeVar("H", bound="Handler")
-HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | None] | None"
+HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | None] | bytes | None"
 Handler = Callable[["RequestContext", Any], HandlerOutcome]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
+ReadUsual = Callable[[memoryview, int], Any]
+"""Reads a frame from the end of the client id on: an object with the request's fields, or None to have it parsed."""
+UsualReader = Callable[[int], "ReadUsual | None"]
+"""The function for a version."""
 
 BROKER: Final = "broker"
 """The listeners for clients and other brokers."""
@@ -193,7 +198,18 @@ _SERVED: Final = {
     CONTROLLER: CONTROLLER_APIS,
     FORWARDING: BROKER_APIS | dict.fromkeys(FORWARDED, "forwarding"),
 }
-_handlers: dict[tuple[str, int], tuple[Handler, ErrorShape | None, bool]] = {}
+
+
+class _Served(NamedTuple):
+    """A handler and the other arguments of `api`."""
+
+    handler: Handler
+    on_error: ErrorShape | None
+    send_before_close: bool
+    usual_reader: UsualReader | None
+
+
+_handlers: dict[tuple[str, int], _Served] = {}
 
 
 def api(
@@ -205,6 +221,7 @@ def api(
     requires: Operation | None = None,
     parts: Parts | Sequence[Parts] = (),
     send_before_close: bool = False,
+    usual_reader: UsualReader | None = None,
 ) -> Callable[[H], H]:
     """Register the decorated function for a request on one kind of listener.
 
@@ -213,7 +230,8 @@ def api(
     returns the response for an error of the whole request; by default the top-level `error_code` and `error_message`
     of the response are set, or the connection is closed if it has no `error_code`. A request of many items is divided
     as `parts` says. `send_before_close`: a broker that stops sends the response of a coroutine before it closes the
-    connection, since the request has an effect.
+    connection, since the request has an effect. `usual_reader(version)` returns a function that reads the usual form of
+    the request without the codec.
     """
 
     def register(handler: H) -> H:
@@ -232,7 +250,8 @@ def api(
 
         is_conditional = needs is not None or requires is not None
         registered = when_enabled if is_conditional else whole
-        _handlers[listener, request_class.api_key] = (registered, on_error, send_before_close or bool(parts))
+        before_close = send_before_close or bool(parts)
+        _handlers[listener, request_class.api_key] = _Served(registered, on_error, before_close, usual_reader)
         return handler
 
     return register
@@ -270,6 +289,7 @@ class Route:
         "handler",
         "name",
         "on_error",
+        "read_usual",
         "request_codec",
         "request_is_flexible",
         "response_class",
@@ -283,7 +303,11 @@ class Route:
         self.api_key = api_key
         self.api_version = api_version
         self.name = api_key.name
-        self.handler, self.on_error, self.send_before_close = _handler(api_key, listener)
+        served = _handler(api_key, listener)
+        self.handler = served.handler
+        self.on_error = served.on_error
+        self.send_before_close = served.send_before_close
+        self.read_usual = None if served.usual_reader is None else served.usual_reader(api_version)
         self.request_codec = request_class.codec(api_version)
         self.response_codec = response_class.codec(api_version)
         self.response_class = response_class
@@ -295,8 +319,8 @@ class Route:
         return _error_response(self.response_class, self.on_error, request, error)
 
 
-def _handler(api_key: ApiKey, listener: str) -> tuple[Handler, ErrorShape | None, bool]:
-    """An API's handler for its kind of listener, or else for brokers, with the other arguments of `api`."""
+def _handler(api_key: ApiKey, listener: str) -> _Served:
+    """An API's handler for its kind of listener, or else for brokers."""
     try:
         import_module(f"barnabas.broker.apis.{_SERVED[listener][api_key]}")
     except OSError as error:  # no descriptor is left to read it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas.wire.batches.batch_builder import batch_of_one
 from barnabas.wire.batches.compression import Codec
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.configdef import ConfigError
@@ -29,6 +30,11 @@ def append_records(partition: Partition, leader_epoch: int, result: Result, at: 
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     if len(partition.replicas) > 1:
         partition.check_in_sync_replicas()
+    records = result.records
+    if len(records) == 1 and result.producer is None and not codec:  # nearly always
+        ((key, value),) = records
+        batch = memoryview(bytearray(batch_of_one(at.now_ms, key, value)))
+        return partition.append(batch, at.now, origin="coordinator", is_checked=True).first_offset
     settings: dict[str, Any] = {"codec": codec}
     if result.producer is not None:
         producer_id, producer_epoch = result.producer
@@ -36,7 +42,7 @@ def append_records(partition: Partition, leader_epoch: int, result: Result, at: 
     limit = partition.log.config.max_message_bytes
     batches = bytearray()
     builder = BatchBuilder(**settings)
-    for key, value in result.records:
+    for key, value in records:
         size = len(key) + len(value or b"") + _RECORD_OVERHEAD
         if builder.count and builder.size_estimate + size > limit:
             batches += builder.build()

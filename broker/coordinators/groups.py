@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from functools import partial
 from os import urandom
 from typing import TYPE_CHECKING, TypeAlias
@@ -28,17 +29,17 @@ from barnabas.broker.config.keys.share_and_streams import (
     GROUP_STREAMS_MAX_SIZE,
 )
 from barnabas.broker.coordinators.append import codec_of
-from barnabas.broker.coordinators.cluster_topics import ClusterTopics
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
 from barnabas.broker.limited_log import LimitedLog
 from barnabas.coord.groups.config import GroupConfig, MigrationPolicy
+from barnabas.coord.groups.topics import Topic
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Sequence
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.coordinators.loading import Event
@@ -47,9 +48,12 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
+    from barnabas.coord.cluster.image import ClusterImage
+    from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.machine import Moment, Result
+    from barnabas.wire.types import Uuid
 
 logger = logging.getLogger("kafka.coordinator.group.GroupCoordinator")
 
@@ -220,3 +224,35 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
 
     def _committed(self, shard: Shard[GroupCoordinator], result: Result) -> None:  # noqa: ARG002 - the same for each
         self.share_states.committed(result)
+
+
+class ClusterTopics:
+    """Implements `coord.groups.topics.Topics` on the current metadata image."""
+
+    def __init__(self, image: Callable[[], ClusterImage]) -> None:
+        self._image = image
+
+    def by_name(self, name: str, /) -> Topic | None:
+        """The topic of this name, or None."""
+        image = self._image()
+        return _with_racks(image, image.topic(name))
+
+    def by_id(self, topic_id: Uuid, /) -> Topic | None:
+        """The topic of this id, or None."""
+        image = self._image()
+        return _with_racks(image, image.topic_by_id(topic_id))
+
+    def names(self) -> Iterable[str]:
+        """The names of all topics."""
+        return self._image().topics
+
+
+def _with_racks(image: ClusterImage, topic: TopicImage | None) -> Topic | None:
+    if topic is None:
+        return None
+    racks = {broker.id: broker.rack for broker in image.brokers.values() if broker.rack}
+    if not racks:
+        return Topic(topic.topic_id, topic.name, len(topic.partitions))
+    replicas = (topic.partitions[index].replicas for index in sorted(topic.partitions))
+    of_partitions = tuple(frozenset(racks[node] for node in nodes if node in racks) for nodes in replicas)
+    return Topic(topic.topic_id, topic.name, len(topic.partitions), of_partitions)

@@ -26,7 +26,7 @@ CONSUMER: Final = -1
 Then = Callable[["int | KafkaError"], None]
 
 
-class _Asked(NamedTuple):
+class _Item(NamedTuple):
     topic: str
     partition: int
     then: Then
@@ -37,37 +37,35 @@ class LatestOffsets:
 
     def __init__(self, loop: Loop, client: Callable[[int], NetworkClient], timeout_s: float) -> None:
         """`client` returns the connection to a broker."""
-        self._queues: NodeQueues[_Asked] = NodeQueues(
-            loop, client, timeout_s, build=_request, answer=_answer, key=lambda asked: asked[:2]
+        self._queues: NodeQueues[_Item] = NodeQueues(
+            loop, client, timeout_s, build=_request, on_response=_finish, key=lambda item: item[:2]
         )
 
     def ask(self, node_id: int, topic: str, partition: int, then: Then) -> None:
         """Ask the leader of a partition for its high watermark; `then` gets it, or the error."""
-        self._queues.add(node_id, _Asked(topic, partition, then))
+        self._queues.add(node_id, _Item(topic, partition, then))
 
 
-def _request(items: Sequence[_Asked]) -> ListOffsetsRequest:
+def _request(items: Sequence[_Item]) -> ListOffsetsRequest:
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for topic, partition, _ in items:
-        wanted = ListOffsetsPartition(partition_index=partition, timestamp=LATEST)
-        topics.setdefault(topic, []).append(wanted)
+        topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=partition, timestamp=LATEST))
     return ListOffsetsRequest(
         replica_id=CONSUMER,
         topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
     )
 
 
-def _answer(items: Sequence[_Asked], response: ListOffsetsResponse | KafkaError) -> None:
-    found: dict[tuple[str, int], int | KafkaError] = {}
+def _finish(items: Sequence[_Item], response: ListOffsetsResponse | KafkaError) -> None:
+    offsets: dict[tuple[str, int], int | KafkaError] = {}
     otherwise = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The leader of the partition does not tell its end.")
     if isinstance(response, KafkaError):
         otherwise = response
     else:
-        found = {
-            (topic.name, one.partition_index): KafkaError(ErrorCode(one.error_code)) if one.error_code else one.offset
-            for topic in response.topics
-            for one in topic.partitions
-        }
-    for asked in items:
-        what = f"The end of {asked.topic}-{asked.partition}"
-        call_guarded(what, asked.then, found.get((asked.topic, asked.partition), otherwise))
+        for topic in response.topics:
+            for result in topic.partitions:
+                error = ErrorCode(result.error_code)
+                offsets[topic.name, result.partition_index] = KafkaError(error) if error else result.offset
+    for item in items:
+        what = f"The end of {item.topic}-{item.partition}"
+        call_guarded(what, item.then, offsets.get((item.topic, item.partition), otherwise))

@@ -35,11 +35,11 @@ class NodeQueues(Generic[T]):
         timeout_s: float,
         *,
         build: Callable[[Sequence[T]], Message],
-        answer: Callable[[Sequence[T], Any], None],
+        on_response: Callable[[Sequence[T], Any], None],
         key: Callable[[T], Hashable],
         group: Callable[[T], Hashable] = lambda _: None,
     ) -> None:
-        """`build` makes the request of items, `answer` takes the items with the response's message or a KafkaError.
+        """`build` makes the request of items, `on_response` gets the items and the response's message or a KafkaError.
 
         Items of different groups are never in the same request.
         """
@@ -47,7 +47,7 @@ class NodeQueues(Generic[T]):
         self._client = client
         self._timeout_s = timeout_s
         self._build = build
-        self._answer = answer
+        self._on_response = on_response
         self._key = key
         self._group = group
         self._waiting: dict[tuple[int, Hashable], list[T]] = {}
@@ -79,5 +79,5 @@ class NodeQueues(Generic[T]):
         self._client(queue[0]).send(self._build(items), partial(self._done, queue, items), timeout_s=self._timeout_s)
 
     def _done(self, queue: tuple[int, Hashable], items: Sequence[T], response: Message | KafkaError) -> None:
-        call_guarded("The response of another broker", self._answer, items, response)
+        call_guarded("The response of another broker", self._on_response, items, response)
         self._send(queue)

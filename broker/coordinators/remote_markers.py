@@ -67,7 +67,7 @@ class RemoteMarkers:
     def __init__(self, loop: Loop, client: Callable[[int], NetworkClient], timeout_s: float) -> None:
         """`client` returns the connection to a broker."""
         self._queues: NodeQueues[_Sent] = NodeQueues(
-            loop, client, timeout_s, build=_request, answer=_answer, key=lambda sent: sent.markers.producer_id
+            loop, client, timeout_s, build=_request, on_response=_finish, key=lambda sent: sent.markers.producer_id
         )
 
     def write(
@@ -108,7 +108,7 @@ def _by_topic(targets: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return topics
 
 
-def _answer(items: Sequence[_Sent], response: WriteTxnMarkersResponse | KafkaError) -> None:
+def _finish(items: Sequence[_Sent], response: WriteTxnMarkersResponse | KafkaError) -> None:
     if isinstance(response, KafkaError):
         for sent in items:
             sent.decided([], list(sent.targets))

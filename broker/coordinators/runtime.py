@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.broker.coordinators.append import append_records
 from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Backoff, Loading
-from barnabas.broker.coordinators.shard import Coordinator, Shard, release_replies
+from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.broker.guarded import call_guarded, log_failure
 from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.coord.coordinator import Coordinator
     from barnabas.coord.machine import Result
 
 logger = logging.getLogger("kafka.coordinator.Runtime")
 
-C = TypeVar("C", bound=Coordinator)
+C = TypeVar("C", bound="Coordinator")
 
 DUE_S = 0.001
 """How long deadlines are handled at a time, seconds."""
@@ -97,8 +98,8 @@ class CoordinatorRuntime(Generic[C]):
         self._services.partitions.on_role_change.append(self.role_changed)
         self._services.partitions.on_removed.append(self._removed)
         partitions = self._services.partitions.of_topic(self.topic)
-        written = [one for one in partitions if one.is_leader and _has_records(one)]
-        is_small = sum(one.log.size_bytes for one in written) <= SYNCHRONOUS_LOAD_BYTES
+        written = [partition for partition in partitions if partition.is_leader and _has_records(partition)]
+        is_small = sum(partition.log.size_bytes for partition in written) <= SYNCHRONOUS_LOAD_BYTES
         for partition in written:
             if is_small:
                 self._load_now(partition)
@@ -168,7 +169,7 @@ class CoordinatorRuntime(Generic[C]):
         coordinator, at = loading.coordinator, self._moment()
         partition = loading.partition
         if partition.is_closed or not partition.is_leader or partition.leader_epoch != loading.leader_epoch:
-            logger.info("What was loaded from %r is discarded: its leader has changed", partition)
+            logger.info("Discarded the coordinator loaded from %r: the leader of the partition has changed", partition)
             return None
         try:
             if loading.count:
@@ -330,15 +331,15 @@ class CoordinatorRuntime(Generic[C]):
 
     def uncommitted(self, keys: Iterable[str]) -> set[Partition]:
         """The partitions of the keys' coordinators that have uncommitted records."""
-        found = set()
+        partitions = set()
         for key in keys:
             try:
                 shard = self._shard_of(key)
             except KafkaError:
                 continue  # no coordinator, hence nothing to wait for
             if not shard.is_committed:
-                found.add(shard.partition)
-        return found
+                partitions.add(shard.partition)
+        return partitions
 
     def all_uncommitted(self) -> set[Partition]:
         """The partitions of all coordinators that have uncommitted records."""
@@ -352,18 +353,13 @@ class CoordinatorRuntime(Generic[C]):
         at = self._moment()
         self._process(shard, event(shard.coordinator, at), at)
 
-    def handle_all(self, event: Event[C]) -> None:
-        """Let every coordinator handle an event; coordinators that are being loaded do so afterwards."""
-        for _ in self.handle_each(event):
-            pass
-
     def handle_each(
         self, event: Event[C], in_steps: Callable[[C], Iterator[Result]] | None = None
     ) -> Generator[None, None, None]:
-        """As `handle_all`, in steps: yields after each coordinator.
+        """Let every coordinator handle an event, in steps; coordinators that are being loaded do so afterwards.
 
-        For an event that is long for one coordinator, `in_steps` returns the results of its parts; it is done for
-        coordinators that are loaded.
+        It yields after each coordinator. For an event that is long for one coordinator, `in_steps` returns the results
+        of its parts; it is done for coordinators that are loaded.
         """
         self._loading.defer(event)
         for shard in list(self._shards.values()):
@@ -525,7 +521,7 @@ class CoordinatorRuntime(Generic[C]):
         try:
             self._committed(shard, result)
         except Exception as error:
-            log_failure(f"What follows a commit in the coordinator of {shard.partition!r}", error)
+            log_failure(f"A callback after a commit in the coordinator of {shard.partition!r}", error)
 
     def _moment(self) -> Moment:
         return Moment(self._loop.state_now(), self._loop.now_ms())

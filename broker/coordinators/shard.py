@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.waking import FEW, do_in_pieces
@@ -13,34 +13,12 @@ if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.timers import Timer
-    from barnabas.wire.errors import ErrorCode
-
-
-class Coordinator(Protocol):
-    """The part of a coordinator that the runtime calls; see `coord.machine`."""
-
-    def loaded(self, at: Moment, /) -> Result:
-        """The whole log has been replayed."""
-
-    def unload(self, at: Moment, /) -> Result:
-        """The partition is not served here any more."""
-
-    def append_failed(self, result: Result, error: ErrorCode, at: Moment, /) -> Result:
-        """The result to carry out instead of one whose append failed."""
-
-    def commit_failed(self, result: Result, error: ErrorCode, /) -> Result:
-        """The result to answer instead of one that will not be committed."""
-
-    def next_deadline(self) -> float | None:
-        """When `tick` is due, in monotonic seconds; None if nothing is scheduled."""
-
-    def tick(self, at: Moment, /) -> Result:
-        """Do everything that is due."""
+    from barnabas.coord.coordinator import Coordinator
 
 
 ANSWERING: Final = "Answering what has waited for a coordinator"
 
-C = TypeVar("C", bound=Coordinator)
+C = TypeVar("C", bound="Coordinator")
 
 
 class Shard(Generic[C]):
@@ -74,17 +52,17 @@ def release_replies(result: Result, loop: Loop) -> None:
     A ticket that fails is logged, and the others are called; most are `Future.complete`, which cannot fail.
     """
     if len(result.replies) > FEW:
-        do_in_pieces(loop, deque(result.replies), _answer, _ignore)
+        do_in_pieces(loop, deque(result.replies), _send, _ignore)
         return
     for reply in result.replies:
         ticket, message, _ = reply
         if callable(message):
-            _answer(reply)
+            _send(reply)
         else:
             call_guarded(ANSWERING, ticket, message)  # type: ignore[arg-type]  # every ticket is such a function
 
 
-def _answer(reply: Reply) -> None:
+def _send(reply: Reply) -> None:
     call_guarded(ANSWERING, _make_and_send, reply)
 
 

@@ -83,12 +83,8 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         reply: Callable[[InitializeShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Initialize a share partition at an offset; -1 lets its leader choose one."""
-        from barnabas.wire.messages.share_state import (
-            InitializeShareGroupStateResponsePartitionResult as PartitionResult,
-        )
-
         ticket = self._resetting(key, request.state_epoch, reply)
-        self._send(key, PartitionResult, ticket, lambda shares, at: shares.initialize(key, request, ticket, at))
+        self._send("initialize", key, ticket, lambda shares, at: shares.initialize(key, request, ticket, at))
 
     def read(
         self,
@@ -97,9 +93,7 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         reply: Callable[[ReadShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Read the whole state of a share partition, and fence older leaders."""
-        from barnabas.wire.messages.share_state import ReadShareGroupStateResponsePartitionResult as PartitionResult
-
-        self._send(key, PartitionResult, reply, lambda shares, at: shares.read(key, request, reply, at))
+        self._send("read", key, reply, lambda shares, at: shares.read(key, request, reply, at))
 
     def write(
         self,
@@ -108,28 +102,20 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         reply: Callable[[WriteShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Write delivery states of records; the reply is sent when they are committed."""
-        from barnabas.wire.messages.share_state import WriteShareGroupStateResponsePartitionResult as PartitionResult
-
-        self._send(key, PartitionResult, reply, lambda shares, at: shares.write(key, request, reply, at))
+        self._send("write", key, reply, lambda shares, at: shares.write(key, request, reply, at))
 
     def delete(
         self, key: SharePartitionKey, reply: Callable[[DeleteShareGroupStateResponsePartitionResult], None]
     ) -> None:
         """Delete the state of a share partition."""
-        from barnabas.wire.messages.share_state import DeleteShareGroupStateResponsePartitionResult as PartitionResult
-
         ticket = self._resetting(key, 0, reply)
-        self._send(key, PartitionResult, ticket, lambda shares, _: shares.delete(key, ticket))
+        self._send("delete", key, ticket, lambda shares, _: shares.delete(key, ticket))
 
     def read_summary(
         self, key: SharePartitionKey, reply: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
     ) -> None:
         """Read the start offset and the epochs of a share partition."""
-        from barnabas.wire.messages.share_state import (
-            ReadShareGroupStateSummaryResponsePartitionResult as PartitionResult,
-        )
-
-        self._send(key, PartitionResult, reply, lambda shares, _: shares.read_summary(key, reply))
+        self._send("read_summary", key, reply, lambda shares, _: shares.read_summary(key, reply))
 
     def _resetting(self, key: SharePartitionKey, state_epoch: int, reply: Callable[[P], None]) -> Callable[[P], None]:
         """Wrap `reply` so that the `on_reset` listeners are called first."""
@@ -142,22 +128,22 @@ class ShareCoordinators(CoordinatorRuntime["ShareCoordinator"]):
         return reset
 
     def _send(
-        self,
-        key: SharePartitionKey,
-        result_type: Callable[..., P],
-        reply: Callable[[P], None],
-        event: Event[ShareCoordinator],
+        self, name: str, key: SharePartitionKey, reply: Callable[[Any], None], event: Event[ShareCoordinator]
     ) -> None:
-        def ensured(missing: KafkaError | None) -> None:
+        """Let the coordinator handle a request, once the topic exists; `name` is the request's in `KINDS`."""
+
+        def handle(missing: KafkaError | None) -> None:
             try:
                 if missing is not None:
                     raise missing
                 self.handle(str(key), event)
             except Exception as error:
-                known = answer_for(f"A request to the share coordinator of {key}", error)
-                reply(result_type(partition=key.partition, error_code=int(known.code), error_message=known.message))
+                from barnabas.broker.coordinators.share_state_requests import KINDS
 
-        self.ensure_topic(ensured)
+                known = answer_for(f"A request to the share coordinator of {key}", error)
+                reply(KINDS[name].error(key, known.code, known.message))
+
+        self.ensure_topic(handle)
 
     # ---- see CoordinatorRuntime
 

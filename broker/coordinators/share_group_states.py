@@ -43,25 +43,25 @@ class ShareGroupStates:
         self._waiting: dict[str, deque[Callable[[], None]]] = {}
         """By id of a group that has a task: operations to run when the task is over."""
 
-    def heartbeat(self, request: ShareGroupHeartbeatRequest, client: ClientContext, answer: Answer) -> None:
+    def heartbeat(self, request: ShareGroupHeartbeatRequest, client: ClientContext, reply: Answer) -> None:
         """Handle ShareGroupHeartbeat, after the group's task if it has one.
 
         KafkaError if the group has no coordinator.
         """
         waiting = self._waiting.get(request.group_id)
         if waiting is not None:
-            waiting.append(lambda: self._resume(request, client, answer))
+            waiting.append(lambda: self._resume(request, client, reply))
             return
-        self._handle(request.group_id, lambda groups, at: groups.share_groups.heartbeat(request, answer, client, at))
+        self._handle(request.group_id, lambda groups, at: groups.share_groups.heartbeat(request, reply, client, at))
 
-    def _resume(self, request: ShareGroupHeartbeatRequest, client: ClientContext, answer: Answer) -> None:
+    def _resume(self, request: ShareGroupHeartbeatRequest, client: ClientContext, reply: Answer) -> None:
         from barnabas.coord.groups.share.tasks import heartbeat_error
 
         try:
-            self.heartbeat(request, client, answer)
+            self.heartbeat(request, client, reply)
         except Exception as error:
             known = answer_for(f"A heartbeat of a member of the share group {request.group_id}", error)
-            answer(heartbeat_error(known.code, known.message))
+            reply(heartbeat_error(known.code, known.message))
 
     def committed(self, result: Result) -> None:
         """The records of a group's event are committed: start its task, if it has one."""
@@ -84,7 +84,7 @@ class ShareGroupStates:
         failures: Failures = {}
         missing = sum(map(len, task.partitions.values()))
 
-        def answered(topic_id: Uuid, partition: int, error_code: int) -> None:
+        def note_result(topic_id: Uuid, partition: int, error_code: int) -> None:
             nonlocal missing
             if error_code:
                 failures.setdefault(topic_id, {})[partition] = ErrorCode(error_code)
@@ -94,16 +94,14 @@ class ShareGroupStates:
 
         for topic_id, partitions in task.partitions.items():
             for partition in partitions:
-                self._ask(result, SharePartitionKey(group_id, topic_id, partition), answered)
+                self._ask(result, SharePartitionKey(group_id, topic_id, partition), note_result)
 
-    def _ask(
-        self, result: ShareGroupResult, key: SharePartitionKey, answered: Callable[[Uuid, int, int], None]
-    ) -> None:
+    def _ask(self, result: ShareGroupResult, key: SharePartitionKey, then: Callable[[Uuid, int, int], None]) -> None:
         from barnabas.coord.groups.share.tasks import InitializeStates
         from barnabas.wire.messages.share_state import InitializeShareGroupStateRequestPartitionData
 
-        def answer(outcome: Any) -> None:
-            answered(key.topic_id, key.partition, outcome.error_code)
+        def note_outcome(outcome: Any) -> None:
+            then(key.topic_id, key.partition, outcome.error_code)
 
         task = result.task
         if isinstance(task, InitializeStates):
@@ -112,9 +110,9 @@ class ShareGroupStates:
                 state_epoch=task.state_epoch,
                 start_offset=task.partitions[key.topic_id][key.partition],
             )
-            self._shares.initialize(key, request, answer)
+            self._shares.initialize(key, request, note_outcome)
         else:
-            self._shares.delete(key, answer)
+            self._shares.delete(key, note_outcome)
 
     def _end(self, result: ShareGroupResult, group_id: str, failures: Failures) -> None:
         """Give the outcome to the group's coordinator, then run the operations that have waited."""
@@ -125,4 +123,4 @@ class ShareGroupStates:
             known = answer_for(f"The end of a task of the share group {group_id}", error)
             release_replies(result.failed_replies(known.code), self._loop)
         while waiting:
-            call_guarded(f"What waits for a task of the share group {group_id}", waiting.popleft())
+            call_guarded(f"An operation that waits for a task of the share group {group_id}", waiting.popleft())

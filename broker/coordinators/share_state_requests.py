@@ -13,6 +13,7 @@ from barnabas.wire.messages import share_state as s
 
 if TYPE_CHECKING:
     from barnabas.coord.share_state.key import SharePartitionKey
+    from barnabas.wire.errors import ErrorCode
     from barnabas.wire.schema import Message
 
 
@@ -25,6 +26,10 @@ class Kind(NamedTuple):
     partition: Callable[..., Any]
     """Makes the partition of a request that has only the index."""
     partition_result: Callable[..., Any]
+
+    def error(self, key: SharePartitionKey, error: ErrorCode, message: str | None) -> Any:
+        """The result of a request about this share partition that failed."""
+        return self.partition_result(partition=key.partition, error_code=int(error), error_message=message)
 
 
 KINDS: Final = {
@@ -69,25 +74,25 @@ KINDS: Final = {
 }
 
 
-class Asked(NamedTuple):
+class StateRequest(NamedTuple):
     """One request about one share partition."""
 
     kind: Kind
     key: SharePartitionKey
     data: Any
     """The partition of the request, None if it has only the index."""
-    answer: Callable[[Any], None]
+    reply: Callable[[Any], None]
     """Gets the partition's result, whose error code may be set."""
 
 
-def build(items: Sequence[Asked]) -> Message:
-    """The request of items of one kind and one group."""
-    kind, group_id = items[0].kind, items[0].key.group_id
+def build(requests: Sequence[StateRequest]) -> Message:
+    """One message for requests of one kind and one group."""
+    kind, group_id = requests[0].kind, requests[0].key.group_id
     topics: dict[Any, list[Any]] = {}
-    for asked in items:
-        data = kind.partition(partition=asked.key.partition) if asked.data is None else asked.data
-        topics.setdefault(asked.key.topic_id, []).append(data)
+    for request in requests:
+        partition = kind.partition(partition=request.key.partition) if request.data is None else request.data
+        topics.setdefault(request.key.topic_id, []).append(partition)
     return kind.request(
         group_id=group_id,
-        topics=[kind.topic(topic_id=topic_id, partitions=found) for topic_id, found in topics.items()],
+        topics=[kind.topic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
     )

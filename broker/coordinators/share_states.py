@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.node_queues import NodeQueues
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
-    from barnabas.broker.coordinators.share_state_requests import Asked
+    from barnabas.broker.coordinators.share_state_requests import StateRequest
     from barnabas.coord.share_state.key import SharePartitionKey
     from barnabas.wire.messages.share_state import (
         DeleteShareGroupStateResponsePartitionResult,
@@ -58,8 +58,8 @@ class ShareStates:
     def __init__(self, services: BrokerServices, shares: ShareCoordinators) -> None:
         self._services = services
         self._shares = shares
-        self._queues: NodeQueues[Asked] | None = None
-        self._waiting: dict[SharePartitionKey, deque[Asked]] = {}
+        self._queues: NodeQueues[StateRequest] | None = None
+        self._waiting: dict[SharePartitionKey, deque[StateRequest]] = {}
         """Has a queue, which may be empty, for every share partition with a request that is not answered."""
 
     # ---- the requests, as in `ShareCoordinators`
@@ -71,10 +71,7 @@ class ShareStates:
         reply: Callable[[InitializeShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Initialize a share partition at an offset; -1 lets its leader choose one."""
-        if self._is_single():
-            self._shares.initialize(key, request, reply)
-        else:
-            self._ask("initialize", key, request, reply)
+        self._ask("initialize", key, request, reply)
 
     def read(
         self,
@@ -83,10 +80,7 @@ class ShareStates:
         reply: Callable[[ReadShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Read the whole state of a share partition, and fence older leaders."""
-        if self._is_single():
-            self._shares.read(key, request, reply)
-        else:
-            self._ask("read", key, request, reply)
+        self._ask("read", key, request, reply)
 
     def write(
         self,
@@ -95,76 +89,60 @@ class ShareStates:
         reply: Callable[[WriteShareGroupStateResponsePartitionResult], None],
     ) -> None:
         """Write delivery states of records; the reply is sent when they are committed."""
-        if self._is_single():
-            self._shares.write(key, request, reply)
-        else:
-            self._ask("write", key, request, reply)
+        self._ask("write", key, request, reply)
 
     def delete(
         self, key: SharePartitionKey, reply: Callable[[DeleteShareGroupStateResponsePartitionResult], None]
     ) -> None:
         """Delete the state of a share partition."""
-        if self._is_single():
-            self._shares.delete(key, reply)
-        else:
-            self._ask("delete", key, None, reply)
+        self._ask("delete", key, None, reply)
 
     def read_summary(
         self, key: SharePartitionKey, reply: Callable[[ReadShareGroupStateSummaryResponsePartitionResult], None]
     ) -> None:
         """Read the start offset and the epochs of a share partition."""
-        if self._is_single():
-            self._shares.read_summary(key, reply)
-        else:
-            self._ask("read_summary", key, None, reply)
+        self._ask("read_summary", key, None, reply)
 
-    def _is_single(self) -> bool:
-        return self._services.image().brokers.keys() <= {self._services.config.node_id}
+    def _ask(self, name: str, key: SharePartitionKey, data: Any, reply: Callable[[Any], None]) -> None:
+        """Send a request; in a cluster after the ones about the same share partition that are not answered yet."""
+        if self._services.image().brokers.keys() <= {self._services.config.node_id}:
+            arguments = (key, reply) if data is None else (key, data, reply)
+            getattr(self._shares, name)(*arguments)
+            return
+        from barnabas.broker.coordinators.share_state_requests import KINDS, StateRequest
 
-    # ---- in a cluster
-
-    def _ask(self, name: str, key: SharePartitionKey, data: Any, answer: Callable[[Any], None]) -> None:
-        from barnabas.broker.coordinators.share_state_requests import KINDS, Asked
-
-        asked = Asked(KINDS[name], key, data, answer)
+        request = StateRequest(KINDS[name], key, data, reply)
         waiting = self._waiting.get(key)
         if waiting is not None:
-            waiting.append(asked)
+            waiting.append(request)
             return
         self._waiting[key] = deque()
-        self._try(asked, 1)
+        self._try(request, 1)
 
-    def _try(self, asked: Asked, attempt: int) -> None:
+    def _try(self, request: StateRequest, attempt: int) -> None:
         """Send a request to the coordinator that the metadata has now."""
-        leader = self._shares.leader_of(str(asked.key))
-        answered = asked._replace(answer=partial(self._answered, asked, attempt))
+        leader = self._shares.leader_of(str(request.key))
+        end = partial(self._end, request, attempt)
         if leader < 0 or leader == self._services.config.node_id:
-            self._ask_own(answered)
+            arguments = (request.key, end) if request.data is None else (request.key, request.data, end)
+            getattr(self._shares, request.kind.name)(*arguments)  # it creates the topic if that is missing
         else:
-            self._remote().add(leader, answered)
+            self._remote().add(leader, request._replace(reply=end))
 
-    def _ask_own(self, asked: Asked) -> None:
-        """Ask the coordinator here; it creates the topic if that is missing."""
-        method = getattr(self._shares, asked.kind.name)
-        if asked.data is None:
-            method(asked.key, asked.answer)
-        else:
-            method(asked.key, asked.data, asked.answer)
-
-    def _answered(self, asked: Asked, attempt: int, result: Any) -> None:
+    def _end(self, request: StateRequest, attempt: int, result: Any) -> None:
         """Repeat a request whose coordinator was not found, else answer it and send the request that waits for it."""
         if result.error_code in _MOVED and attempt < ATTEMPTS:
             retry_at = self._services.loop.now() + RETRY_S * 2 ** (attempt - 1)
-            self._services.loop.timers.at(retry_at, lambda: self._try(asked, attempt + 1))
+            self._services.loop.timers.at(retry_at, lambda: self._try(request, attempt + 1))
             return
-        waiting = self._waiting[asked.key]
-        call_guarded(f"The answer about the share partition {asked.key}", asked.answer, result)
+        waiting = self._waiting[request.key]
+        call_guarded(f"The response about the share partition {request.key}", request.reply, result)
         if waiting:
             self._try(waiting.popleft(), 1)
         else:
-            del self._waiting[asked.key]
+            del self._waiting[request.key]
 
-    def _remote(self) -> NodeQueues[Asked]:
+    def _remote(self) -> NodeQueues[StateRequest]:
         if self._queues is None:
             from barnabas.broker.coordinators.node_queues import NodeQueues
             from barnabas.broker.coordinators.share_state_requests import build
@@ -175,25 +153,26 @@ class ShareStates:
                 lambda node_id: services.client(node_id, "share-state"),
                 services.config[REQUEST_TIMEOUT_MS] / 1000,
                 build=build,
-                answer=_answer_each,
-                key=lambda asked: asked.key,
-                group=lambda asked: (asked.kind.name, asked.key.group_id),
+                on_response=_finish,
+                key=lambda request: request.key,
+                group=lambda request: (request.kind.name, request.key.group_id),
             )
         return self._queues
 
 
-def _answer_each(items: Sequence[Asked], response: Any) -> None:
-    """Give every item its result; one that the response leaves out gets an error."""
+def _finish(requests: Sequence[StateRequest], response: Any) -> None:
+    """Give every request its result; one that the response omits gets an error."""
     results: dict[tuple[Any, int], Any] = {}
     error = ErrorCode.UNKNOWN_SERVER_ERROR
     if isinstance(response, KafkaError):
         error = ErrorCode.NETWORK_EXCEPTION if response.code == ErrorCode.REQUEST_TIMED_OUT else response.code
     else:
-        results = {(topic.topic_id, one.partition): one for topic in response.results for one in topic.partitions}
-    for asked in items:
-        result = results.get((asked.key.topic_id, asked.key.partition))
+        results = {
+            (topic.topic_id, result.partition): result for topic in response.results for result in topic.partitions
+        }
+    for request in requests:
+        key = request.key
+        result = results.get((key.topic_id, key.partition))
         if result is None:
-            result = asked.kind.partition_result(
-                partition=asked.key.partition, error_code=int(error), error_message=error.name
-            )
-        call_guarded(f"The answer about the share partition {asked.key}", asked.answer, result)
+            result = request.kind.error(key, error, error.name)
+        call_guarded(f"The response about the share partition {key}", request.reply, result)

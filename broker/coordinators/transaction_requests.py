@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from barnabas.coord.transactions.transaction import TopicPartition
 
 
-class _Asked(NamedTuple):
+class _Item(NamedTuple):
     transaction: AddPartitionsToTxnTransaction
     partitions: Sequence[TopicPartition]
-    answer: Callable[[AddPartitionsToTxnResult], None]
+    then: Callable[[AddPartitionsToTxnResult], None]
 
 
 class TransactionRequests:
@@ -37,13 +37,13 @@ class TransactionRequests:
 
     def __init__(self, loop: Loop, client: Callable[[int], NetworkClient], timeout_s: float) -> None:
         """`client` returns the connection to a broker."""
-        self._queues: NodeQueues[_Asked] = NodeQueues(
+        self._queues: NodeQueues[_Item] = NodeQueues(
             loop,
             client,
             timeout_s,
             build=_request,
-            answer=_answer,
-            key=lambda asked: asked.transaction.transactional_id,
+            on_response=_finish,
+            key=lambda item: item.transaction.transactional_id,
         )
 
     def send(
@@ -52,7 +52,7 @@ class TransactionRequests:
         transactional_id: str,
         producer: tuple[int, int],
         partitions: Sequence[TopicPartition],
-        answer: Callable[[AddPartitionsToTxnResult], None],
+        then: Callable[[AddPartitionsToTxnResult], None],
         *,
         adds: bool,
     ) -> None:
@@ -67,23 +67,23 @@ class TransactionRequests:
             verify_only=not adds,
             topics=[AddPartitionsToTxnTopic(name=name, partitions=indexes) for name, indexes in topics.items()],
         )
-        self._queues.add(node_id, _Asked(transaction, partitions, answer))
+        self._queues.add(node_id, _Item(transaction, partitions, then))
 
 
-def _request(items: Sequence[_Asked]) -> AddPartitionsToTxnRequest:
-    return AddPartitionsToTxnRequest(transactions=[asked.transaction for asked in items])
+def _request(items: Sequence[_Item]) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(transactions=[item.transaction for item in items])
 
 
-def _answer(items: Sequence[_Asked], response: AddPartitionsToTxnResponse | KafkaError) -> None:
+def _finish(items: Sequence[_Item], response: AddPartitionsToTxnResponse | KafkaError) -> None:
     results: dict[str, AddPartitionsToTxnResult] = {}
-    error = ErrorCode.UNKNOWN_SERVER_ERROR  # for partitions that the response leaves out
+    error = ErrorCode.UNKNOWN_SERVER_ERROR  # for partitions that the response omits
     if isinstance(response, KafkaError):
         error = response.code
     elif response.error_code:
         error = ErrorCode(response.error_code)
     else:
         results = {result.transactional_id: result for result in response.results_by_transaction}
-    for asked in items:
-        transactional_id = asked.transaction.transactional_id
+    for item in items:
+        transactional_id = item.transaction.transactional_id
         result = results.get(transactional_id)
-        asked.answer(same_error(transactional_id, asked.partitions, error) if result is None else result)
+        item.then(same_error(transactional_id, item.partitions, error) if result is None else result)

@@ -125,6 +125,6 @@ class ActiveController(Controller):
 
     def _ticked(self, outcome: KafkaError | None) -> None:
         if outcome is not None and not self._is_closed:
-            logger.error("A deadline of the controller could not be handled: %s. It is tried again", outcome)
+            logger.error("A deadline of the controller could not be handled: %s. Trying again", outcome)
             self._disarm()
             self._arm(self._loop.now() + RETRY_S)

@@ -32,15 +32,15 @@ class ChangeQueue:
         self._is_busy = False
         self._is_closed = False
 
-    def add(self, change: Callable[[], Steps[R]], answer: Answer[R]) -> None:
-        """Make a change after all that were added before; then call `answer` with its result or its KafkaError.
+    def add(self, change: Callable[[], Steps[R]], then: Answer[R]) -> None:
+        """Make a change after all that were added before; then call `then` with its result or its KafkaError.
 
-        After a bug, which is logged, `answer` is called with UNKNOWN_SERVER_ERROR.
+        After a bug, which is logged, `then` is called with UNKNOWN_SERVER_ERROR.
         """
         if self._is_closed:
-            call_guarded(ANSWERING, answer, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
+            call_guarded(ANSWERING, then, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
             return
-        self._waiting.append((change, answer))
+        self._waiting.append((change, then))
         if not self._is_busy:
             self._is_busy = True
             self._work = self._runner.start(self._make_all(), _ignore)
@@ -51,18 +51,18 @@ class ChangeQueue:
         refused, self._waiting = self._waiting, deque()
         if self._is_busy and self._work is not None:
             self._work.finish()
-        for _, answer in refused:
-            call_guarded(ANSWERING, answer, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
+        for _, then in refused:
+            call_guarded(ANSWERING, then, KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker is shutting down."))
 
     def _make_all(self) -> Steps[None]:
         """Make the changes that wait, and those that are added meanwhile, each in a step at least."""
         while self._waiting:
-            change, answer = self._waiting.popleft()
+            change, then = self._waiting.popleft()
             try:
                 outcome = yield from change()
             except Exception as error:
                 outcome = answer_for("A change of the metadata", error)
-            call_guarded(ANSWERING, answer, outcome)
+            call_guarded(ANSWERING, then, outcome)
             if self._waiting:
                 yield None
         self._is_busy = False

@@ -13,12 +13,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from barnabas.broker.config.keys import own
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import SECURITY_PROTOCOLS, Endpoint
 from barnabas.broker.limited_log import LimitedLog
 from barnabas.broker.metadata.change_queue import Answer, ChangeQueue
 from barnabas.broker.metadata.loader import MetadataLoader
-from barnabas.broker.metadata.metadata_log import MetadataLog
+from barnabas.broker.metadata.log.metadata_log import MetadataLog
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.node_records import (
     SUPPORTED_FEATURES,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 logger = logging.getLogger("kafka.server.Controller")
+_tokens_log = logging.getLogger("kafka.controller.DelegationTokenControlManager")
 
 SNAPSHOT_RETRY_S: Final = 1.0
 """When a due snapshot that must wait for the end of a metadata transaction is checked again, seconds."""
@@ -189,20 +191,20 @@ class Controller:
             logger.error("Cannot write the shutdown of this broker to the metadata log: %s", error)
         return registered.epoch
 
-    def commit(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]], answer: Answer[R]) -> None:
-        """Change the metadata: `answer` is called with the response once the change is durable and in effect.
+    def commit(self, validate: Callable[[], Outcome[R] | Steps[Outcome[R]]], then: Answer[R]) -> None:
+        """Change the metadata: `then` is called with the response once the change is durable and in effect.
 
         `validate` is called when all earlier changes are in effect; it returns the records and the response, or a
-        generator of steps that does. `answer` is called with a KafkaError that it raises, or KAFKA_STORAGE_ERROR when
+        generator of steps that does. `then` is called with a KafkaError that it raises, or KAFKA_STORAGE_ERROR when
         the log cannot be written.
         """
-        self._queue.add(lambda: self._change(validate), answer)
+        self._queue.add(lambda: self._change(validate), then)
 
-    def request(self, message: Message, version: int, answer: Answer[Any]) -> None:
+    def request(self, message: Message, version: int, then: Answer[Any]) -> None:
         """Answer a request of `controller_requests`; errors of the whole request are KafkaError."""
         from barnabas.broker.metadata.controller_requests import validate
 
-        self.commit(lambda: validate(self, message, version), answer)
+        self.commit(lambda: validate(self, message, version), then)
 
     def at(self) -> Moment:
         """The current time, on both clocks."""
@@ -256,11 +258,20 @@ class Controller:
 
     def _check_room(self, records: Sequence[Message]) -> None:
         """KafkaError(POLICY_VIOLATION), with a line in the log, if these records would exceed a metadata limit."""
-        from barnabas.broker.metadata.limits import metadata_limits
-        from barnabas.coord.cluster.changes.metadata_limits import check_room
+        from barnabas.coord.cluster.changes.metadata_limits import MetadataLimits, check_room
 
+        config = self._config
+        limits = MetadataLimits(
+            partitions=config[own.PARTITIONS_MAX],
+            acls=config[own.ACLS_MAX],
+            scram_credentials=config[own.SCRAM_CREDENTIALS_MAX],
+            delegation_tokens=config[own.DELEGATION_TOKENS_MAX],
+            delegation_tokens_of_owner=config[own.DELEGATION_TOKENS_OF_OWNER_MAX],
+            client_quotas=config[own.CLIENT_QUOTAS_MAX],
+            config_resources=config[own.CONFIG_RESOURCES_MAX],
+        )
         try:
-            check_room(self.image, records, metadata_limits(self._config))
+            check_room(self.image, records, limits)
         except KafkaError as error:
             self._refusals.line("", "A change of the metadata was refused: %s", error)
             raise
@@ -311,6 +322,23 @@ class Controller:
         """Create topics that the broker itself needs; `topics` is called when all earlier changes are in effect."""
         self.commit(lambda: self._creation(topics()), then)
 
+    def remove_expired_tokens(self) -> None:
+        """Remove the delegation tokens that can no longer be used (KIP-48); they are refused before that, too."""
+        from barnabas.coord.cluster.local_controller import Outcome
+        from barnabas.coord.security.tokens import expired_tokens
+
+        def log_removal(outcome: int | KafkaError) -> None:
+            if isinstance(outcome, KafkaError):
+                _tokens_log.error("Expired delegation tokens could not be removed: %s. Trying again", outcome)
+            elif outcome:
+                _tokens_log.info("Removed %d expired delegation tokens", outcome)
+
+        def validate() -> Outcome[int]:
+            records = expired_tokens(self.image.tokens, self.at().now_ms)
+            return Outcome(records, len(records))
+
+        self.commit(validate, log_removal)
+
     def describe_configs(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         """DescribeConfigs (32) of all resource types but broker loggers."""
         return self.local.describe_configs(request)
@@ -324,8 +352,8 @@ class Controller:
 
         return self.local.create_topics(CreateTopicsRequest(topics=topics), self.topic_defaults())
 
-    def allocate_producer_ids(self, answer: Answer[tuple[int, int]]) -> None:
-        """Allocate a block of producer ids that were never used; `answer` gets the first id and the number of ids."""
+    def allocate_producer_ids(self, then: Answer[tuple[int, int]]) -> None:
+        """Allocate a block of producer ids that were never used; `then` gets the first id and the number of ids."""
 
         def validate() -> Outcome[tuple[int, int]]:
             from barnabas.coord.cluster.local_controller import Outcome
@@ -333,7 +361,7 @@ class Controller:
             records, block = allocate_producer_ids(self.image, self._config.node_id)
             return Outcome(records, (block.start, len(block)))
 
-        self.commit(validate, answer)
+        self.commit(validate, then)
 
 
 def _creation_errors(names: Iterable[str], outcome: CreateTopicsResponse | KafkaError) -> dict[str, KafkaError]:

@@ -19,7 +19,7 @@ from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.broker.metadata.metadata_log import MetadataLog
+    from barnabas.broker.metadata.log.metadata_log import MetadataLog
     from barnabas.storage.read.log_reader import LogRead
     from barnabas.wire.types import Uuid
 
@@ -86,7 +86,7 @@ class ControllerQuorum:
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The address of this node on `listener`."""
-        return next((one for one in self.endpoints if one.name == listener), None)
+        return next((endpoint for endpoint in self.endpoints if endpoint.name == listener), None)
 
     def is_cluster(self, cluster_id: str | None) -> bool:
         """Whether a request is for this cluster; one without a cluster id is for any."""
@@ -112,11 +112,11 @@ class ControllerQuorum:
                 return Position(snapshot=snapshots[-1])
             if offset == start:
                 return Position()
-        found, end = log.end_offset_for_epoch(epoch)
-        if found < 0:  # an epoch that this log does not have yet
-            found, end = log.leader_epochs.latest_epoch, log.log_end_offset
-        if found != epoch or end < offset:
-            return Position(diverging=(end, found))
+        last_epoch, end = log.end_offset_for_epoch(epoch)
+        if last_epoch < 0:  # an epoch that this log does not have yet
+            last_epoch, end = log.leader_epochs.latest_epoch, log.log_end_offset
+        if last_epoch != epoch or end < offset:
+            return Position(diverging=(end, last_epoch))
         return Position()
 
     def read(self, offset: int, max_bytes: int) -> LogRead | None:
@@ -173,9 +173,10 @@ class ControllerQuorum:
     def observers(self) -> list[tuple[int, Uuid, Observer]]:
         """(node id, directory id, state) of the nodes that have fetched lately, by node id."""
         oldest = self._loop.now() - OBSERVER_SESSION_S
-        self._observers = {key: one for key, one in self._observers.items() if one.fetched_at >= oldest}
+        self._observers = {key: observer for key, observer in self._observers.items() if observer.fetched_at >= oldest}
         return sorted(
-            ((*key, one) for key, one in self._observers.items() if key[0] != self.node_id), key=lambda entry: entry[:2]
+            ((*key, observer) for key, observer in self._observers.items() if key[0] != self.node_id),
+            key=lambda entry: entry[:2],
         )
 
     def voter_key(self) -> tuple[int, Uuid]:

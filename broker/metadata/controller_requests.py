@@ -1,6 +1,6 @@
 """The requests that only the active controller answers, each with its method of the pure controller.
 
-The handlers of the controller listener and `local_channel` use the same table, so a broker in the controller's process
+The handlers of the controller listener and `LocalChannel` use the same table, so a broker in the controller's process
 gets the same answers as any other.
 """
 

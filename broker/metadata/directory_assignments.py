@@ -88,7 +88,7 @@ class DirectoryAssignments:
         self._can_serve = can_serve
         self._is_new = is_new
         self._to_report: dict[_Replica, None] = {}
-        self._told: dict[_Replica, float] = {}
+        self._accepted: dict[_Replica, float] = {}
         """The accepted assignments, and when the metadata must have them; the first is due first."""
         self._is_busy = False
         self._lost_again_at: dict[_Replica, float] = {}
@@ -96,7 +96,7 @@ class DirectoryAssignments:
         self._is_checking = False
         self._pause_s = RETRY_S
         self._reported: frozenset[ErrorCode] = frozenset()
-        """The errors of the last answer, which were logged."""
+        """The errors of the last response, which were logged."""
 
     def apply(self, delta: ClusterDelta) -> Steps[None] | None:
         """Check the replicas that have changed; called after the partitions have been opened."""
@@ -118,13 +118,13 @@ class DirectoryAssignments:
 
     def _look(self, partitions: dict[_Replica, TopicImage]) -> Steps[None]:
         for count, (replica, topic) in enumerate(partitions.items(), 1):
-            if self._wanted(replica, topic) is not None:
+            if self._directory_to_report(replica, topic) is not None:
                 self._to_report[replica] = None
             if count % PARTITIONS_PER_STEP == 0:
                 yield None
         self._report()
 
-    def _wanted(self, replica: _Replica, topic: TopicImage | None) -> Uuid | None:
+    def _directory_to_report(self, replica: _Replica, topic: TopicImage | None) -> Uuid | None:
         """The directory to report of a replica, None if the image has it."""
         partition = None if topic is None else topic.partitions.get(replica[1])
         if topic is None or partition is None or self._node_id not in partition.replicas:
@@ -173,7 +173,7 @@ class DirectoryAssignments:
         sent: list[_Replica] = []
         now, again_at = self._loop.now(), inf
         for replica in list(self._to_report)[:BATCH]:
-            directory = self._wanted(replica, image.topic_by_id(replica[0]))
+            directory = self._directory_to_report(replica, image.topic_by_id(replica[0]))
             not_before = self._not_before(replica, directory, now)
             if directory is None:
                 del self._to_report[replica]
@@ -184,7 +184,7 @@ class DirectoryAssignments:
                 directories.setdefault(directory, {}).setdefault(replica[0], []).append(replica[1])
         if sent:
             self._is_busy = True
-            self._channel.send(self._request(directories), lambda outcome: self._answered(sent, outcome))
+            self._channel.send(self._request(directories), lambda outcome: self._finish(sent, outcome))
         elif again_at < inf:
             self._report_at(again_at)
 
@@ -219,7 +219,7 @@ class DirectoryAssignments:
             ],
         )
 
-    def _answered(self, sent: list[_Replica], outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
+    def _finish(self, sent: list[_Replica], outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
         self._is_busy = False
         if isinstance(outcome, KafkaError):
             refused = {outcome.code}
@@ -234,7 +234,7 @@ class DirectoryAssignments:
         if refused - self._reported:
             names = ", ".join(sorted(code.name for code in refused))
             logger.warning(
-                "The controller did not take the directories of all of %d replicas, telling it again: %s",
+                "The controller did not accept the directories of all %d replicas, reporting them again: %s",
                 *(len(sent), names),
             )
         self._reported = frozenset(refused)
@@ -257,8 +257,8 @@ class DirectoryAssignments:
                         refused.add(ErrorCode(partition.error_code))
                     elif replica in self._to_report:
                         del self._to_report[replica]
-                        self._told.pop(replica, None)
-                        self._told[replica] = due
+                        self._accepted.pop(replica, None)
+                        self._accepted[replica] = due
         return refused
 
     def _report_later(self) -> None:
@@ -279,29 +279,29 @@ class DirectoryAssignments:
     # -- accepted assignments
 
     def _check_later(self) -> None:
-        if self._told and not self._is_checking:
+        if self._accepted and not self._is_checking:
             self._is_checking = True
-            self._loop.timers.at(max(next(iter(self._told.values())), self._loop.now()), self._check)
+            self._loop.timers.at(max(next(iter(self._accepted.values())), self._loop.now()), self._check)
 
     def _check(self) -> None:
         """Report again the assignments that the controller accepted long ago and the metadata does not have."""
         self._is_checking = False
         now, image, missing = self._loop.now(), self._image(), 0
-        for replica, due in list(islice(self._told.items(), BATCH)):
+        for replica, due in list(islice(self._accepted.items(), BATCH)):
             if due > now:
                 break
-            del self._told[replica]
+            del self._accepted[replica]
             if replica in self._to_report:
                 continue
-            if self._wanted(replica, image.topic_by_id(replica[0])) is None:
+            if self._directory_to_report(replica, image.topic_by_id(replica[0])) is None:
                 self._lost_again_at.pop(replica, None)
             else:
                 self._to_report[replica] = None
                 missing += 1
         if missing:
             logger.warning(
-                "The controller has taken the directories of %d replicas, but for %g s no metadata has them: telling "
-                "it again",
+                "The controller accepted the directories of %d replicas, but the metadata has not had them for %g s: "
+                "reporting them again",
                 *(missing, CHECK_S),
             )
             self._report()
@@ -320,13 +320,13 @@ def assign_directory(
         directories=[AssignReplicasToDirsRequestDirectoryData(id=directory, topics=[topic])],
     )
 
-    def answered(outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
+    def read_response(outcome: AssignReplicasToDirsResponse | KafkaError) -> None:
         if isinstance(outcome, KafkaError):
             then(outcome.code)
             return
         codes = [outcome.error_code]
-        for told in outcome.directories:
-            codes += [one.error_code for answer in told.topics for one in answer.partitions]
+        for result in outcome.directories:
+            codes += [entry.error_code for of_topic in result.topics for entry in of_topic.partitions]
         then(ErrorCode(next((code for code in codes if code), 0)))
 
-    return request, answered
+    return request, read_response

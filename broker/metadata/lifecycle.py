@@ -258,7 +258,7 @@ class BrokerLifecycle:
             logger.info("This broker has caught up with the metadata")
             followers, self.on_caught_up = self.on_caught_up, []
             for follower in followers:
-                call_guarded("What follows the registration of a broker", follower)
+                call_guarded("A callback after the registration of a broker", follower)
             if response.is_fenced:
                 self._later(0.0 if self._ready_to_unfence else self._interval_s)
                 return
@@ -288,14 +288,14 @@ class BrokerLifecycle:
         if not self._was_running:
             self._was_running = True
             for follower in self.on_running:
-                call_guarded("What follows the start of a broker", follower)
+                call_guarded("A callback after the start of a broker", follower)
         self._later(self._interval_s)
 
     # -- stopping
 
     def _no_answer_to_shutdown(self) -> None:
         why = "has not moved all" if self._loop.now() >= self._give_up_at else "has not answered about the"
-        logger.warning("The controller %s leaders of this broker; it stops nevertheless", why)
+        logger.warning("The controller %s leaders of this broker; stopping anyway", why)
         self._may_stop(is_drained=False)
 
     def _may_stop(self, *, is_drained: bool) -> None:

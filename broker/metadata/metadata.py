@@ -64,5 +64,5 @@ class Metadata(Protocol):
     def list_config_resources(self, request: ListConfigResourcesRequest, version: int) -> ListConfigResourcesResponse:
         """ListConfigResources (74)."""
 
-    def allocate_producer_ids(self, answer: Callable[[tuple[int, int] | KafkaError], None]) -> None:
-        """Allocate a block of producer ids that were never used; `answer` gets the first id and the number of ids."""
+    def allocate_producer_ids(self, then: Callable[[tuple[int, int] | KafkaError], None]) -> None:
+        """Allocate a block of producer ids that were never used; `then` gets the first id and the number of ids."""

@@ -26,8 +26,8 @@ from barnabas.broker.config.keys.controller import (
     CONTROLLER_QUORUM_RETRY_BACKOFF_MS,
 )
 from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.metadata.log.snapshot_fetch import SnapshotFetch
 from barnabas.broker.metadata.quorum_leader import NO_LEADER
-from barnabas.broker.metadata.snapshot_fetch import SnapshotFetch
 from barnabas.broker.net.network_client import NetworkClient
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.loop import Loop
     from barnabas.broker.metadata.loader import MetadataLoader
-    from barnabas.broker.metadata.metadata_copy import MetadataCopy
+    from barnabas.broker.metadata.log.metadata_copy import MetadataCopy
     from barnabas.broker.metadata.quorum_leader import QuorumLeader
     from barnabas.broker.net.login import Login
     from barnabas.broker.net.outgoing import Connect
@@ -193,9 +193,9 @@ class MetadataObserver:
             self._failed(response.error_code)
             return
         endpoints = [(node.node_id, node.host, node.port) for node in response.node_endpoints]
-        self._answered(partitions[0], endpoints)
+        self._received(partitions[0], endpoints)
 
-    def _answered(self, data: FetchResponsePartitionData, endpoints: list[tuple[int, str, int]]) -> None:
+    def _received(self, data: FetchResponsePartitionData, endpoints: list[tuple[int, str, int]]) -> None:
         leader, quorum = data.current_leader, self._quorum
         epoch, old_leader = quorum.epoch, quorum.leader_id
         is_current = leader.leader_epoch < 0 or quorum.learned(leader.leader_id, leader.leader_epoch, endpoints)
@@ -239,7 +239,7 @@ class MetadataObserver:
         if self._failures >= FAILURES_TOLD and now >= self._tell_again_at:
             self._tell_again_at = now + REPEAT_S
             text = reason.rstrip(".")
-            logger.warning("Cannot fetch the cluster's metadata: %s. It is tried again", text)
+            logger.warning("Cannot fetch the cluster's metadata: %s. Trying again", text)
 
     # -- applying
 
@@ -272,14 +272,14 @@ class MetadataObserver:
         self._is_busy = self._is_applying = False
         self._open()
         for follower in self.on_applied:
-            call_guarded("What follows a change of the metadata", follower)
+            call_guarded("A callback after a change of the metadata", follower)
         self._fetch()
 
     def _caught_up(self) -> None:
         if not self.is_caught_up:
             self.is_caught_up = True
             for follower in self.on_caught_up:
-                call_guarded("What follows the load of the metadata", follower)
+                call_guarded("A callback after the load of the metadata", follower)
 
     def _cannot_apply(self, error: Exception) -> None:
         """Stop: without records that it cannot understand or write, this broker would have other metadata."""

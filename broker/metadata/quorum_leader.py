@@ -88,4 +88,4 @@ class QuorumLeader:
             logger.info("Controller %d leads the metadata quorum in epoch %d", leader_id, epoch)
         self.leader_id, self.epoch = leader_id, epoch
         for follower in self.on_change:
-            call_guarded("What follows a change of the controller", follower)
+            call_guarded("A callback after a change of the controller", follower)

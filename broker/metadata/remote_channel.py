@@ -78,10 +78,10 @@ class RemoteChannel:
         """Send a request; `then` gets the response's message, or a KafkaError, never within the call."""
         deadline = self._loop.now() + (self._timeout_s if timeout_s is None else timeout_s)
 
-        def answered(outcome: Any) -> None:
-            call_guarded("What follows the controller's answer", then, outcome)
+        def finish(outcome: Any) -> None:
+            call_guarded("A callback of a request to the controller", then, outcome)
 
-        start(self._ask(request, deadline), self._loop.slices, answered)
+        start(self._ask(request, deadline), self._loop.slices, finish)
 
     def close(self) -> None:
         """Fail all requests that wait, and all later ones, with NETWORK_EXCEPTION."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.guarded import call_guarded
@@ -60,19 +60,13 @@ class RemoteMetadata:
         self.on_group_config_change = loader.on_group_config_change
         self.has_topic = loader.has_topic
         self.topics = TopicCreation(loop, config, channel, loader)
+        self.auto_create = self.topics.auto_create
+        self.auto_create_dead_letter_queue = self.topics.auto_create_dead_letter_queue
 
     @property
     def image(self) -> ClusterImage:
         """The cluster's current metadata."""
         return self.loader.image
-
-    def auto_create(self, names: Iterable[str], then: Callable[[Mapping[str, KafkaError]], None]) -> None:
-        """Create the topics that are missing; `then` is called when all are in effect, with the errors by name."""
-        self.topics.auto_create(names, then)
-
-    def auto_create_dead_letter_queue(self, name: str, then: Callable[[KafkaError | None], None]) -> None:
-        """Create a share group's dead-letter queue (KIP-1191) unless it exists; then call `then`, with any error."""
-        self.topics.auto_create_dead_letter_queue(name, then)
 
     def create_topics(
         self,
@@ -82,19 +76,19 @@ class RemoteMetadata:
         """Create topics that the broker itself needs."""
         self.topics.create(topics(), then)
 
-    def allocate_producer_ids(self, answer: Callable[[tuple[int, int] | KafkaError], None]) -> None:
-        """Allocate a block of producer ids that were never used; `answer` gets the first id and the number of ids."""
+    def allocate_producer_ids(self, then: Callable[[tuple[int, int] | KafkaError], None]) -> None:
+        """Allocate a block of producer ids that were never used; `then` gets the first id and the number of ids."""
 
-        def answered(response: AllocateProducerIdsResponse | KafkaError) -> None:
+        def finish(response: AllocateProducerIdsResponse | KafkaError) -> None:
             if isinstance(response, KafkaError):
-                answer(response)
+                then(response)
             elif response.error_code:
-                answer(KafkaError(ErrorCode(response.error_code), "The controller allocates no producer ids."))
+                then(KafkaError(ErrorCode(response.error_code), "The controller allocates no producer ids."))
             else:
-                answer((response.producer_id_start, response.producer_id_len))
+                then((response.producer_id_start, response.producer_id_len))
 
         request = AllocateProducerIdsRequest(broker_id=self._config.node_id, broker_epoch=self._broker_epoch())
-        self._channel.send(request, answered)
+        self._channel.send(request, finish)
 
     async def wait_for(self, holds: Callable[[], bool]) -> None:
         """Wait until `holds`, a condition on this broker's image, is true, or `EFFECT_S` have passed.

@@ -66,14 +66,14 @@ class TopicCreation:
     def create(self, topics: list[CreatableTopic], then: Callable[[CreateTopicsResponse | KafkaError], None]) -> None:
         """Create topics; `then` gets the controller's answer when the created topics are in effect."""
 
-        def answered(response: CreateTopicsResponse | KafkaError) -> None:
+        def on_response(response: CreateTopicsResponse | KafkaError) -> None:
             if isinstance(response, KafkaError):
                 then(response)
                 return
-            made = {result.name for result in response.topics if result.error_code in _EXISTS}
-            self._when_here(made, lambda _: then(response))
+            existing = {result.name for result in response.topics if result.error_code in _EXISTS}
+            self._when_here(existing, lambda _: then(response))
 
-        self._send(topics, answered)
+        self._send(topics, on_response)
 
     def _create(self, topics: list[CreatableTopic], then: Callable[[dict[str, KafkaError]], None]) -> None:
         waiting = self._when_here({topic.name for topic in topics}, then)
@@ -83,11 +83,11 @@ class TopicCreation:
         names = {topic.name for topic in new}
         self._requested |= names
 
-        def answered(response: CreateTopicsResponse | KafkaError) -> None:
+        def on_response(response: CreateTopicsResponse | KafkaError) -> None:
             self._requested -= names
             self._fail(_errors(names, response))
 
-        self._send([self._with_defaults(topic) for topic in new], answered)
+        self._send([self._with_defaults(topic) for topic in new], on_response)
 
     def _with_defaults(self, topic: CreatableTopic) -> CreatableTopic:
         """The topic with this broker's defaults in place of the controller's, as in Kafka."""
@@ -98,10 +98,10 @@ class TopicCreation:
         return topic
 
     def _send(
-        self, topics: list[CreatableTopic], answered: Callable[[CreateTopicsResponse | KafkaError], None]
+        self, topics: list[CreatableTopic], on_response: Callable[[CreateTopicsResponse | KafkaError], None]
     ) -> None:
         request = CreateTopicsRequest(topics=topics, timeout_ms=int(TIMEOUT_S * 1000))
-        self._channel.send(request, answered, timeout_s=TIMEOUT_S)
+        self._channel.send(request, on_response, timeout_s=TIMEOUT_S)
 
     def _when_here(self, names: set[str], then: Callable[[dict[str, KafkaError]], None]) -> _Waiting | None:
         """Call `then` when the topics are in effect: at once, and return None, or later, and return the wait."""
@@ -140,7 +140,7 @@ class TopicCreation:
         del self._waiting[waiting]
         if waiting.timer is not None:
             waiting.timer.cancel()
-        call_guarded("What follows the creation of a topic", waiting.then, waiting.errors)
+        call_guarded("A callback after the creation of a topic", waiting.then, waiting.errors)
 
     def close(self) -> None:
         """Fail all callbacks that wait."""

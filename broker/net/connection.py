@@ -64,7 +64,6 @@ class Connection:
     """The server's side of one connection."""
 
     __slots__ = (
-        "_buffer",
         "_buffers",
         "_dispatch",
         "_filled",
@@ -92,6 +91,7 @@ class Connection:
         "on_refused",
         "out",
         "out_bytes",
+        "partial",
         "peer_host",
         "peer_port",
         "security_protocol",
@@ -138,7 +138,8 @@ class Connection:
         self.client_software = ("", "")
         self.principal = ANONYMOUS  # until the peer is authenticated
         self.authenticator: Authenticator | None = None  # while it must authenticate, or its session has an end
-        self._buffer: bytearray | None = None
+        self.partial: bytearray | None = None
+        """The frame that has begun, or whole frames that wait; None between frames, nearly always."""
         self._filled = 0
         self._frame_end = 0  # in the buffer; 0 while the size is not known
         self._reserved = 0
@@ -180,26 +181,26 @@ class Connection:
 
     def space(self) -> memoryview | None:
         """The memory to read the rest of a large partial frame into, or None to read into the shared buffer."""
-        buffer = self._buffer
+        buffer = self.partial
         if buffer is None or self.delayed is not None or self._frame_end - self._filled < SMALL_SLICE_BYTES:
             return None
         if not self._is_admitted:
             return None
         if self._filled == len(buffer):
             self._grow(min(self._frame_end, 4 * self._filled))
-        return memoryview(self._buffer)[self._filled : self._frame_end]  # type: ignore[arg-type]
+        return memoryview(self.partial)[self._filled : self._frame_end]  # type: ignore[arg-type]
 
     @property
     def wants_data(self) -> bool:
         """Whether the transport should read: not while requests that were read already are kept."""
-        if self._buffer is None:
+        if self.partial is None:
             return not self.is_closing
         return not (self.is_closing or self.is_held or not self._is_admitted or self._has_frame)
 
     @property
     def can_resume(self) -> bool:
         """Whether `resume` has something to do: a request was kept, and nothing holds it back any more."""
-        if self._buffer is None:
+        if self.partial is None:
             return False  # nearly always
         return self._has_frame and not (self.is_held or self.out or self.is_closing)
 
@@ -211,7 +212,7 @@ class Connection:
     @property
     def _has_frame(self) -> bool:
         """Whether a complete request was kept."""
-        return self._buffer is not None and 0 < self._frame_end <= self._filled
+        return self.partial is not None and 0 < self._frame_end <= self._filled
 
     @property
     def is_held(self) -> bool:
@@ -250,8 +251,8 @@ class Connection:
         self._share_end = now + share_s
         if self.is_closing:
             return
-        if self._buffer is None:
-            if self.is_held:
+        if self.partial is None:
+            if self.delayed is not None or self.out_bytes >= OUT_LIMIT_BYTES:
                 self._store(data)
             else:
                 self._process(data)
@@ -280,7 +281,7 @@ class Connection:
         self.is_closed = self.is_closing = True
         self.out.clear()
         self.out_bytes = 0
-        self._buffer = None
+        self.partial = None
         self._release_reservation()
         if self.delayed is not None:
             delayed = self.delayed
@@ -296,6 +297,10 @@ class Connection:
         """Dispatch every complete frame of `data`, keep the rest."""
         position = 0
         end = len(data)
+        if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
+            self._dispatch(self, data[4:])  # one whole frame, nearly always
+            self.last_active = self.now
+            return
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if not _MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
@@ -318,22 +323,22 @@ class Connection:
         """Keep `data`, of which the first frame is not complete or must wait."""
         size = len(data)
         self._frame_end = self._announced_end(data) if size >= 4 else 0
-        self._buffer = self._buffers.take(max(self._frame_end, size))
-        if len(self._buffer) < size:
+        self.partial = self._buffers.take(max(self._frame_end, size))
+        if len(self.partial) < size:
             self._grow(size)
-        self._buffer[:size] = data
+        self.partial[:size] = data
         self._filled = size
         self._reserve()
 
     def _append(self, data: memoryview) -> None:
-        assert self._buffer is not None
+        assert self.partial is not None
         end = self._filled + len(data)
-        if end > len(self._buffer):
+        if end > len(self.partial):
             self._grow(end)
-        self._buffer[self._filled : end] = data
+        self.partial[self._filled : end] = data
         self._filled = end
         if not self._frame_end and end >= 4:
-            self._frame_end = self._announced_end(memoryview(self._buffer))
+            self._frame_end = self._announced_end(memoryview(self.partial))
             self._reserve()
 
     def _complete(self, data: memoryview) -> None:
@@ -362,9 +367,9 @@ class Connection:
 
     def _release_buffer(self) -> None:
         """Process the content of the buffer, and return the buffer for reuse."""
-        buffer = self._buffer
+        buffer = self.partial
         assert buffer is not None
-        self._buffer = None
+        self.partial = None
         self._release_reservation()
         self._process(memoryview(buffer)[: self._filled])
         self._buffers.give_back(buffer)
@@ -385,10 +390,10 @@ class Connection:
             self._buffers.release(reserved)
 
     def _grow(self, size: int) -> None:
-        assert self._buffer is not None
+        assert self.partial is not None
         grown = bytearray(size)
-        grown[: self._filled] = memoryview(self._buffer)[: self._filled]
-        self._buffer = grown
+        grown[: self._filled] = memoryview(self.partial)[: self._filled]
+        self.partial = grown
 
     def _announced_end(self, data: memoryview) -> int:
         (size,) = _SIZE.unpack_from(data)

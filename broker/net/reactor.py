@@ -201,10 +201,12 @@ class Reactor:
             if not events and not has_work:
                 return False
         self._in_turn = True
+        loop = self._loop
         try:
-            now = self._loop.now()
+            now = loop.now()
             self._serve(events, now, now + TURN_S)
-            self._loop.end_turn()
+            if loop.callbacks:
+                loop.end_turn()
             self._send_queued()
             if self._rotation and rotates:
                 self._serve_rotation()
@@ -218,23 +220,21 @@ class Reactor:
         """Serve events until `end`; the others are kept for the next turn."""
         clock = self._loop.now
         crowd = self._ready + len(self._rotation)
-        self._is_crowded = crowd > FEW
-        self._share_s = SHARE_S * FEW / crowd if self._is_crowded else SHARE_S
+        if crowd > FEW:
+            self._is_crowded = True
+            self._share_s = SHARE_S * FEW / crowd
+        else:
+            self._is_crowded = False
+            self._share_s = SHARE_S
         for index, (target, ready) in enumerate(events):
-            if type(target) is Channel or isinstance(target, Channel):  # the first is cheaper, and nearly always true
-                if ready & CLOSED:
-                    self._close(target)
-                elif ready & WRITE:
-                    target.connection.last_active = now  # the peer has read what was sent before
-                    self._queue(target)
-                if ready & READ and not ready & CLOSED:
-                    if target.is_heavy or target.busy_visits:
-                        self._rotate(target)
-                        continue
-                    if target.is_suspect:
-                        self._weigh(target, now)
-                    else:
-                        self._read(target, now)
+            if type(target) is Channel and ready == READ and not target.is_suspect and not target.is_heavy:
+                if target.busy_visits:
+                    self._rotate(target)
+                    continue
+                self._read(target, now)  # nearly always
+            elif isinstance(target, Channel):
+                if not self._serve_channel(target, ready, now):
+                    continue
             else:
                 self._serve_other(target)
             before, now = now, clock()
@@ -243,6 +243,24 @@ class Reactor:
             if now >= end:
                 self._unserved = events[index + 1 :]
                 break
+
+    def _serve_channel(self, channel: Channel, ready: int, now: float) -> bool:
+        """Serve an event of a channel; False if it is to be served in the rotation."""
+        if ready & CLOSED:
+            self._close(channel)
+            return True
+        if ready & WRITE:
+            channel.connection.last_active = now  # the peer has read what was sent before
+            self._queue(channel)
+        if ready & READ:
+            if channel.is_heavy or channel.busy_visits:
+                self._rotate(channel)
+                return False
+            if channel.is_suspect:
+                self._weigh(channel, now)
+            else:
+                self._read(channel, now)
+        return True
 
     def _serve_other(self, target: object) -> None:
         """Serve a listener, or a descriptor that was given to `watch`."""
@@ -400,19 +418,21 @@ class Reactor:
         """Read and handle requests. The end of the stream is read behind the last one, as in Kafka: a peer that has
         closed only its side gets its responses; a request that waits is cancelled unless it has taken effect."""
         connection = channel.connection
-        if not connection.wants_data:
+        if connection.is_closing or (connection.partial is not None and not connection.wants_data):
             return  # an event from before it stopped reading
         budget = TURN_BYTES
         try:
             while budget > 0:
-                space = connection.space()
+                space = None if connection.partial is None else connection.space()
                 if space is None:
                     count = channel.socket.recv_into(self._scratch)
                     if not count:
                         connection.is_closing = True
                         break
                     connection.receive(self._scratch[:count], now, self._share_s)
-                    budget = 0 if connection.space() is None else budget - count
+                    if connection.partial is None or connection.space() is None:
+                        break
+                    budget -= count
                 else:
                     count = channel.socket.recv_into(space)
                     space.release()
@@ -477,8 +497,8 @@ class Reactor:
         queue = self._to_flush
         if not queue:
             return
-        clock = self._loop.now
-        end = clock() + SEND_S
+        loop = self._loop
+        end = loop.now() + SEND_S if len(queue) > 1 else 0.0
         weight = 0
         while queue:
             channel = queue.popleft()
@@ -489,17 +509,21 @@ class Reactor:
                     self._settle(channel)
                 except Exception as error:
                     self._failed(channel, error)
-            if not queue:
-                self._loop.end_turn()
+            if not queue and loop.callbacks:
+                loop.end_turn()
             if weight >= _SEND_CHECK_BYTES:
                 weight = 0
-                if clock() >= end:
+                if not end:
+                    end = loop.now() + SEND_S
+                elif loop.now() >= end:
                     break
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
         connection = channel.connection
-        if connection.wants_data:
+        if connection.partial is None and not connection.is_closing:
+            interest = READ  # nearly always
+        elif connection.wants_data:
             interest = READ
         else:
             if connection.is_finished:

@@ -22,7 +22,7 @@ from barnabas.broker.replicas.offset_waits import OffsetWaits
 from barnabas.broker.waking import FEW, Waking
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
-from barnabas.storage.append.batch_check import check_client_batch
+from barnabas.storage.append.batch_check import check_client_batch, header_of_own_batch
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -292,13 +292,17 @@ class Partition:
             return self._append(records, now, now_ms, "client", [header])
         return header  # type: ignore[return-value]
 
-    def append(self, records: memoryview, now: float, *, origin: Origin = "client") -> AppendInfo:
+    def append(
+        self, records: memoryview, now: float, *, origin: Origin = "client", is_checked: bool = False
+    ) -> AppendInfo:
         """Append a client's or a coordinator's batches. KafkaError when they are invalid or cannot be written.
 
         `records` is patched in place (base offset, leader epoch) and not kept. The batches are committed when this
-        returns, unless the flush policy asks for a flush first: see `when_committed`.
+        returns, unless the flush policy asks for a flush first: see `when_committed`. `is_checked`: it is a batch
+        that this process has built, so only its size is checked.
         """
-        return self._append(records, now, self._loop.now_ms(), origin, None)
+        headers = [header_of_own_batch(records, self.log.config)] if is_checked else None
+        return self._append(records, now, self._loop.now_ms(), origin, headers)
 
     def _append(
         self, records: memoryview, now: float, now_ms: int, origin: Origin, headers: list[BatchHeader] | None

@@ -162,6 +162,15 @@ class Partitions:
         except KeyError:
             raise self._error(topic.name, index) from None
 
+    def find_leader(self, topic: str, topic_id: bytes, index: int) -> Partition | None:
+        """A partition that this broker leads, by topic name, or by id if the name is empty; None if it leads none."""
+        try:
+            named = self._by_name[topic] if topic else self._by_id[topic_id]
+            partition = named.partitions[index]
+        except KeyError:
+            return None
+        return partition if partition.is_leader else None
+
     def get_leader(self, topic: str, index: int) -> Partition:
         """A partition that this broker leads, by name; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get`."""
         try:

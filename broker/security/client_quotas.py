@@ -17,11 +17,11 @@ from barnabas.broker.config.keys.general import (
     QUOTA_WINDOW_NUM,
     QUOTA_WINDOW_SIZE_SECONDS,
 )
-from barnabas.coord.security.quota_book import QuotaBook
-from barnabas.coord.security.quota_keys import Entity, QuotaType
-from barnabas.coord.security.quota_rate import Rate
-from barnabas.coord.security.quota_settings import settings_in_steps
-from barnabas.coord.security.token_bucket import TokenBucket
+from barnabas.coord.quotas.book import QuotaBook
+from barnabas.coord.quotas.keys import Entity, QuotaType
+from barnabas.coord.quotas.rate import Rate
+from barnabas.coord.quotas.settings import settings_in_steps
+from barnabas.coord.quotas.token_bucket import TokenBucket
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig

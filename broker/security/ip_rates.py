@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import QUOTA_WINDOW_NUM, QUOTA_WINDOW_SIZE_SECONDS
 from barnabas.broker.security.addresses import addresses_of, is_address
-from barnabas.coord.security.quota_book import QuotaBook
-from barnabas.coord.security.quota_keys import CONNECTION_CREATION_RATE, IP, Entity
-from barnabas.coord.security.quota_rate import Rate
-from barnabas.coord.security.quota_settings import ANY, ENTITIES_PER_STEP, Name, QuotaSettings
+from barnabas.coord.quotas.book import QuotaBook
+from barnabas.coord.quotas.keys import CONNECTION_CREATION_RATE, IP, Entity
+from barnabas.coord.quotas.rate import Rate
+from barnabas.coord.quotas.settings import ANY, ENTITIES_PER_STEP, Name, QuotaSettings
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig

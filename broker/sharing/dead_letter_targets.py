@@ -77,7 +77,7 @@ class LedElsewhere:
             topic_data=[TopicProduceData(name=self._topic, partition_data=[data])],
         )
 
-        def answered(response: ProduceResponse | KafkaError) -> None:
+        def then_decide(response: ProduceResponse | KafkaError) -> None:
             if isinstance(response, KafkaError):
                 then(response.code)
                 return
@@ -87,4 +87,4 @@ class LedElsewhere:
             else:
                 self.when_committed(then)
 
-        self._client.send(request, answered, timeout_s=self._timeout_s, max_version=PRODUCE_BY_NAME)
+        self._client.send(request, then_decide, timeout_s=self._timeout_s, max_version=PRODUCE_BY_NAME)

@@ -203,16 +203,16 @@ def _headers(key: SharePartitionKey, source: Partition, letters: DeadLetters, of
 
 def _originals(source: Partition, letters: DeadLetters) -> Generator[None, None, dict[int, Record]]:
     """The original records, by offset, as far as they can be read; the others are sent without key and value."""
-    found: dict[int, Record] = {}
+    records: dict[int, Record] = {}
     try:
-        yield from _read(source, letters.first_offset, letters.last_offset, found)
+        yield from _read(source, letters.first_offset, letters.last_offset, records)
     except (KafkaError, CorruptRecord, OSError) as error:
         logger.warning("Cannot copy all records %d to %d of %r: %s", *letters[:2], source, error)
-    return found
+    return records
 
 
-def _read(source: Partition, first: int, last: int, found: dict[int, Record]) -> Generator[None, None, None]:
-    """Add the records to `found`, in steps: a small batch may expand to many records."""
+def _read(source: Partition, first: int, last: int, records: dict[int, Record]) -> Generator[None, None, None]:
+    """Put the records into `records` by offset, in steps: a small batch may expand to many records."""
     log = source.log
     offset = max(first, log.log_start_offset)
     while offset <= last and not source.is_closed:
@@ -224,5 +224,5 @@ def _read(source: Partition, first: int, last: int, found: dict[int, Record]) ->
                 return
             if not batch.is_control:
                 for record in (yield from records_in_range(batch, first, last, MAX_EXPANDED_BYTES)):
-                    found[record.offset] = record
+                    records[record.offset] = record
             offset = batch.next_offset

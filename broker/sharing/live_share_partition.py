@@ -152,9 +152,9 @@ class LiveSharePartition:
         if reset.strategy == "earliest":
             return log.log_start_offset
         if reset.strategy == BY_DURATION:
-            found = yield from log.offset_for_timestamp(self._loop.now_ms() - reset.duration_ms)
-            if found is not None:
-                return min(found.offset, log.high_watermark)
+            position = yield from log.offset_for_timestamp(self._loop.now_ms() - reset.duration_ms)
+            if position is not None:
+                return min(position.offset, log.high_watermark)
         return log.high_watermark
 
     # ---- acquiring and acknowledging
@@ -191,7 +191,7 @@ class LiveSharePartition:
         state = self._state
         if state is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        is_late = any(self._saved_start <= one.last < state.start_offset for one in acknowledgements)
+        is_late = any(self._saved_start <= run.last < state.start_offset for run in acknowledgements)
         change = state.acknowledge(member_id, acknowledgements, self._loop.state_now())
         self._set_timer()
         if is_late and not change:

@@ -37,7 +37,7 @@ RECORD_LIMIT = 1
 READ_COMMITTED = "read_committed"
 
 
-_Found: TypeAlias = "tuple[SharedPartition, LiveSharePartition, int, FileSlice]"
+_Readable: TypeAlias = "tuple[SharedPartition, LiveSharePartition, int, FileSlice]"
 """A partition with the offset and the bytes that were read from its log."""
 
 
@@ -101,38 +101,38 @@ class ShareFetchPlan:
         if self._max_bytes <= 0:
             return answers  # as Kafka: no records, and no wait for any
         self.cold = []
-        found, size = self._read_all(answers, may_wait)
+        readable, size = self._read_all(answers, may_wait)
         if self.cold:
             return None
         has_moved = False
         if answers or is_last or size >= self._min_bytes:
-            left = self._max_records
-            for shared, live, offset, records in found:
-                data, count = self._acquire(shared, live, offset, records, left)
-                left -= count
+            remaining = self._max_records
+            for shared, live, offset, records in readable:
+                data, count = self._acquire(shared, live, offset, records, remaining)
+                remaining -= count
                 if data is not None:
                     answers.append((shared, data))
                 elif live.state is not None and live.state.next_fetch_offset() != offset:
                     has_moved = True
         return answers if answers or has_moved or is_last or not self._order else None
 
-    def _read_all(self, answers: Answers, may_wait: bool) -> tuple[list[_Found], int]:
+    def _read_all(self, answers: Answers, may_wait: bool) -> tuple[list[_Readable], int]:
         """Look for records in each partition, without acquiring them, and add errors to `answers`; also the size."""
-        found: list[_Found] = []
+        readable: list[_Readable] = []
         size = 0
         for shared in self._order:
             try:
                 if self._refused and shared.topic_id in self._refused:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
                 live = self._find(shared)
-                read = self._read(live, may_wait, min_one_batch=not found)
+                read = self._read(live, may_wait, min_one_batch=not readable)
             except KafkaError as error:
                 answers.append((shared, _failed(shared, error.code)))
                 continue
             if read is not None:
-                found.append((shared, live, *read))
+                readable.append((shared, live, *read))
                 size += len(read[1])
-        return found, size
+        return readable, size
 
     def _read(self, live: LiveSharePartition, may_wait: bool, *, min_one_batch: bool) -> tuple[int, FileSlice] | None:
         """The offset at which records may be acquired, and the bytes there; None if there are none now."""
@@ -161,14 +161,14 @@ class ShareFetchPlan:
         return log.last_stable_offset if is_committed else log.high_watermark
 
     def _acquire(
-        self, shared: SharedPartition, live: LiveSharePartition, offset: int, found: FileSlice, max_records: int
+        self, shared: SharedPartition, live: LiveSharePartition, offset: int, readable: FileSlice, max_records: int
     ) -> tuple[ShareFetchResponsePartitionData | None, int]:
         state = live.state
         if state is None or max_records <= 0:
             return None, 0
         partition = live.partition
         try:
-            batches = batches_of(found, max(offset, state.end_offset) + max_records)
+            batches = batches_of(readable, max(offset, state.end_offset) + max_records)
             is_committed = live.settings().share_isolation_level == READ_COMMITTED
             aborted = _aborted(partition, batches) if batches and is_committed else ()
         except (OSError, KafkaError) as error:  # of this partition only: others may have acquired records already
@@ -185,7 +185,7 @@ class ShareFetchPlan:
             return None, 0
         data = ShareFetchResponsePartitionData(
             partition_index=shared.partition,
-            records=_cut(found, batches, acquired),
+            records=_cut(readable, batches, acquired),
             acquired_records=[
                 AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
                 for first, last, count in acquired
@@ -215,9 +215,9 @@ def _aborted(partition: Partition, batches: Sequence[BatchHeader]) -> list[tuple
     ]
 
 
-def _cut(found: FileSlice, batches: Sequence[BatchHeader], acquired: Sequence[Acquired]) -> FileSlice:
+def _cut(records: FileSlice, batches: Sequence[BatchHeader], acquired: Sequence[Acquired]) -> FileSlice:
     """The part of a slice with the batches that have acquired records."""
     first, last = acquired[0].first, acquired[-1].last
-    wanted = [batch for batch in batches if batch.last_offset >= first and batch.base_offset <= last]
-    start, end = wanted[0].position, wanted[-1].position + wanted[-1].size
-    return FileSlice(found.file, start, end - start)
+    acquired_batches = [batch for batch in batches if batch.last_offset >= first and batch.base_offset <= last]
+    start, end = acquired_batches[0].position, acquired_batches[-1].position + acquired_batches[-1].size
+    return FileSlice(records.file, start, end - start)

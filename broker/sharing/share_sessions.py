@@ -113,7 +113,7 @@ class ShareSessions:
 
     def _connection_closed(self, connection: Connection) -> None:
         groups = self._groups.pop(connection)
-        for session in [one for one in self._sessions.values() if one.connection is connection]:
+        for session in [session for session in self._sessions.values() if session.connection is connection]:
             self.close(session)
             self._on_end(session)
         for group_id in sorted(groups):

@@ -16,7 +16,7 @@ from barnabas.coord.cluster.changes.quota_changes import alter_quotas_steps
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_log.replay import replay_record
-from barnabas.coord.security.quota_filter import QuotaFilter
+from barnabas.coord.quotas.filter import QuotaFilter
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequest,

@@ -11,9 +11,9 @@ import random
 import sys
 from typing import Any
 
-from barnabas.coord.security.quota_rate import Rate
-from barnabas.coord.security.quota_settings import Name, QuotaSettings, QuotaTags
-from barnabas.coord.security.token_bucket import TokenBucket
+from barnabas.coord.quotas.rate import Rate
+from barnabas.coord.quotas.settings import Name, QuotaSettings, QuotaTags
+from barnabas.coord.quotas.token_bucket import TokenBucket
 from compat.kafka.worlds import Comparison, World
 
 NAMES: tuple[Any, ...] = ("a", "b", "c")

@@ -85,18 +85,18 @@ class KeptMetrics:
 
     def begin(self, instance_id: bytes, client: ClientAttributes, expires_at: float) -> KeptClient:
         """A push of a client begins; its series are kept until `expires_at` (monotonic seconds)."""
-        kept = self._clients.get(instance_id)
-        if kept is None:
-            kept = self._clients[instance_id] = KeptClient(client)
-            self.bytes += kept.bytes
+        known = self._clients.get(instance_id)
+        if known is None:
+            known = self._clients[instance_id] = KeptClient(client)
+            self.bytes += known.bytes
         self._clients.move_to_end(instance_id)
         self._timers.set(instance_id, expires_at)
         self.pushes += 1
-        return kept
+        return known
 
-    def add(self, kept: KeptClient, point: Point) -> None:
+    def add(self, client: KeptClient, point: Point) -> None:
         """Keep a value of a push that has begun."""
-        if kept.is_forgotten:  # to make room for a client that has pushed meanwhile
+        if client.is_forgotten:  # to make room for a client that has pushed meanwhile
             self.dropped += 1
             return
         name = metric_name(point.name)
@@ -105,21 +105,21 @@ class KeptMetrics:
         family = self.families.get(name)
         if family is not None and family.kind != kind:
             family.kind = MIXED
-        values = None if family is None else family.of.get(kept)
+        values = None if family is None else family.of.get(client)
         if values is not None and series_labels in values:
             values[series_labels] = values[series_labels] + point.value if point.is_delta else point.value
             return
         size = SERIES_BYTES + len(series_labels) + (0 if values is not None else SERIES_BYTES + len(name))
-        is_full = kept.series >= MAX_SERIES or (values is None and len(kept.metrics) >= MAX_METRICS)
-        if is_full or not self._make_room(size, kept):
+        is_full = client.series >= MAX_SERIES or (values is None and len(client.metrics) >= MAX_METRICS)
+        if is_full or not self._make_room(size, client):
             self.dropped += 1
             return
         if family is None or name not in self.families:  # it may have been forgotten to make room
             family = self.families[name] = Family(kind)
-        family.of.setdefault(kept, {})[series_labels] = point.value
-        kept.metrics.add(name)
-        kept.series += 1
-        kept.bytes += size
+        family.of.setdefault(client, {})[series_labels] = point.value
+        client.metrics.add(name)
+        client.series += 1
+        client.bytes += size
         self.bytes += size
 
     def expire(self, now: float) -> None:
@@ -132,23 +132,23 @@ class KeptMetrics:
         """When the next client is forgotten, or None."""
         return self._timers.next_deadline()
 
-    def _make_room(self, size: int, kept: KeptClient) -> bool:
-        """Forget other clients until `size` bytes are left; False if `kept` has all that there is."""
+    def _make_room(self, size: int, client: KeptClient) -> bool:
+        """Forget other clients until `size` bytes are left; False if `client` has all that there is."""
         while self.bytes + size > self._max_bytes:
             oldest = next(iter(self._clients))
-            if self._clients[oldest] is kept:
+            if self._clients[oldest] is client:
                 return False
             self._forget(oldest)
         return True
 
     def _forget(self, instance_id: bytes) -> None:
-        kept = self._clients.pop(instance_id)
+        client = self._clients.pop(instance_id)
         self._timers.cancel(instance_id)
-        kept.is_forgotten = True
-        self.bytes -= kept.bytes
-        for name in kept.metrics:
+        client.is_forgotten = True
+        self.bytes -= client.bytes
+        for name in client.metrics:
             family = self.families[name]
-            del family.of[kept]
+            del family.of[client]
             if not family.of:
                 del self.families[name]
 

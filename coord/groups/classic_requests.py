@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error, sync_error
+from barnabas.coord.groups.classic.responses import UNKNOWN_MEMBER_ID, join_error, sync_error
 from barnabas.coord.groups.group import CONSUMER
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError

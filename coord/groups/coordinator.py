@@ -8,32 +8,31 @@ event returns a `Result`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, Final
 
-from barnabas.coord.append_errors import APPEND_ERRORS
+from barnabas.coord.coordinator import APPEND_ERRORS, Coordinator
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic.answers import join_error, sync_error
-from barnabas.coord.groups.classic.describe import describe_group, listed_group
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.membership import Membership
 from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.classic.responses import describe_group, join_error, listed_group, sync_error
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.classic_requests import ClassicRequests
-from barnabas.coord.groups.group import SHARE
+from barnabas.coord.groups.committed_offset import is_plain
+from barnabas.coord.groups.group import SHARE, CoordinatorParts
 from barnabas.coord.groups.group_offsets import GroupOffsets
 from barnabas.coord.groups.group_types import GroupTypes
-from barnabas.coord.groups.known_offsets import KnownOffsets
 from barnabas.coord.groups.limits import GroupLimits
 from barnabas.coord.groups.settings import default_group_configs
 from barnabas.coord.groups.topics import NoTopics
 from barnabas.coord.machine import CoordinatorRecord, Moment, Result
-from barnabas.coord.timers import Timers
+from barnabas.coord.short_key_cache import LONGEST_KEPT
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.coordinator_records import OffsetCommitKey
 from barnabas.wire.messages.groups import DeletableGroupResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterator
+    from collections.abc import Callable, Collection, Container, Hashable, Iterator
 
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.consumer.groups import ConsumerGroups
@@ -45,17 +44,24 @@ if TYPE_CHECKING:
     from barnabas.coord.machine import Ticket
     from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup, ListedGroup
 
-_APPEND_ERRORS = {
-    **APPEND_ERRORS,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""By error of the append: the error that the client gets (Kafka's appendGroupMetadataErrorToResponseError)."""
+PREFIXES_KEPT: Final = 4096
+"""How many pairs of group and topic are remembered at a time: about a megabyte."""
+PARTITIONS_KEPT: Final = 16384
+"""How many partition indexes are kept for all groups together: offsets of the same partition share one number."""
+
+_indexes: dict[bytes, int] = {}
 
 
-class GroupCoordinator:
+class GroupCoordinator(Coordinator):
     """All groups whose id is mapped to one partition of `__consumer_offsets`."""
+
+    append_errors: ClassVar = {
+        **APPEND_ERRORS,
+        ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+    """Kafka's `appendGroupMetadataErrorToResponseError`."""
 
     def __init__(
         self,
@@ -69,14 +75,16 @@ class GroupCoordinator:
 
         `group_count` is the number of groups of all coordinators of the broker; by default this is the only one.
         """
+        super().__init__()
         self.groups: dict[str, Group] = {}
         self.limits = GroupLimits(self.groups, config, group_count or self.groups.__len__)
         """Checked before requests that bring data."""
         self._config = config
-        self._timers = Timers()
         self._rebalance = Rebalance(self._timers, config)
         self._types = GroupTypes(
-            self.groups, self._timers, topics or NoTopics(), config, group_configs, new_id, self._rebalance
+            CoordinatorParts(
+                self.groups, self._timers, topics or NoTopics(), config, group_configs, new_id, self._rebalance
+            )
         )
         self.offsets = GroupOffsets(self.groups, config, self._rebalance, self.limits)
         """Commit, fetch, deletion and expiry of offsets."""
@@ -88,11 +96,6 @@ class GroupCoordinator:
         self._is_loading = True
 
     # ---- load, replay, unload
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether the log is still being replayed; until then requests get COORDINATOR_LOAD_IN_PROGRESS."""
-        return self._is_loading
 
     def replay(self, key: bytes, value: bytes | None, at: Moment, offset: int = -1) -> None:
         """Apply a record that is in the log, at this offset."""
@@ -184,17 +187,6 @@ class GroupCoordinator:
     def _classic_groups(self) -> list[ClassicGroup]:
         return [group for group in self.groups.values() if isinstance(group, ClassicGroup)]
 
-    def append_failed(self, result: Result, error: ErrorCode, at: Moment) -> Result:
-        """The records of `result` could not be appended: what to do and answer instead."""
-        return result.failed(_APPEND_ERRORS.get(error, error), at)
-
-    def commit_failed(self, result: Result, error: ErrorCode) -> Result:
-        """The records of `result` were appended and replayed, but will not be committed: what to answer instead.
-
-        Nothing is undone, since the caller unloads the coordinator.
-        """
-        return result.failed_replies(_APPEND_ERRORS.get(error, error))
-
     # ---- group types
 
     @property
@@ -269,19 +261,6 @@ class GroupCoordinator:
 
     # ---- time
 
-    def next_deadline(self) -> float | None:
-        """When `tick` has something to do (monotonic seconds), or None."""
-        return self._timers.next_deadline()
-
-    def tick(self, at: Moment) -> Result:
-        """Handle the timers that have expired, in order; call it again while `next_deadline` is not in the future.
-
-        It stops after an event with records, since these have to be replayed before the next event, or with replies,
-        so that they are not lost if the next event fails. An event that fails, or whose records cannot be appended, is
-        handled again later.
-        """
-        return self._timers.run_due(at, Result(), self._due)
-
     def _due(self, key: Hashable, at: Moment, result: Result) -> None:
         if isinstance(key, TimerKey):
             group = self.groups.get(key.group_id)
@@ -296,3 +275,41 @@ class GroupCoordinator:
         self._types.of_timer(key).due(key, at, result)
         if result.records:
             result.on_failure(undo)
+
+
+class KnownOffsets:
+    """A cache for the replay of a log: where the offsets of groups and topics seen before are kept (rule G7).
+
+    The key of an offset's record is the same for all partitions of a group and a topic but for its last four bytes. So
+    one key in hundreds is decoded, and each further offset is two look-ups. Cached places are always checked: the group
+    and its offsets in the topic may have been removed by a later record.
+    """
+
+    def __init__(self, groups: Container[str]) -> None:
+        """`groups` are the groups that exist now."""
+        self._groups = groups
+        self._by_prefix: dict[bytes, tuple[str, dict[int, bytes]]] = {}
+
+    def remember(self, key: bytes, group_id: str, offsets: dict[int, bytes]) -> None:
+        """The record with this key, which is valid, was put into `offsets`, which the store drops when it is empty."""
+        if len(key) <= LONGEST_KEPT:
+            if len(self._by_prefix) >= PREFIXES_KEPT:
+                self._by_prefix.clear()
+            self._by_prefix[key[:-4]] = (group_id, offsets)
+
+    def put(self, key: bytes, value: bytes) -> bool:
+        """Apply the record of an offset if its group and topic are known; False: nothing was done."""
+        known = self._by_prefix.get(key[:-4])
+        if known is None:
+            return False
+        group_id, offsets = known
+        if not offsets or group_id not in self._groups or not is_plain(value):
+            return False
+        last = key[-4:]
+        index = _indexes.get(last)
+        if index is None:
+            index = int.from_bytes(last, "big", signed=True)
+            if len(_indexes) < PARTITIONS_KEPT:
+                _indexes[last] = index
+        offsets[index] = value
+        return True

@@ -35,15 +35,15 @@ def expired(
     """The records that remove a group's expired offsets and, if it has no others and no members, the group."""
     if group.group_type == SHARE:
         return []
-    made: list[CoordinatorRecord] = []
+    tombstones: list[CoordinatorRecord] = []
     count = 0
     for topic, values in offsets.of_group(group.group_id).items():
-        made += expired_of_topic(group, topic, values, pending, retention_ms, now_ms)
+        tombstones += expired_of_topic(group, topic, values, pending, retention_ms, now_ms)
         count += len(values)
-    has_others = len(made) < count or (bool(pending) and bool(pending.of_group(group.group_id)))
+    has_others = len(tombstones) < count or (bool(pending) and bool(pending.of_group(group.group_id)))
     if not has_others and group.is_empty:
-        made += group.tombstones()
-    return made
+        tombstones += group.tombstones()
+    return tombstones
 
 
 def expired_of_topic(
@@ -57,13 +57,13 @@ def expired_of_topic(
     """The records that remove the expired ones of a group's offsets in a topic, `values`."""
     if group.group_type == SHARE or group.is_subscribed_to(topic):
         return []
-    made = []
+    tombstones = []
     for partition, value in values.items():
         if _has_expired(group, decoded(value), retention_ms, now_ms):
             tombstone = records.offset_tombstone(group.group_id, topic, partition)
             if not pending.has(tombstone.key):
-                made.append(tombstone)
-    return made
+                tombstones.append(tombstone)
+    return tombstones
 
 
 def _has_expired(group: Group, committed: CommittedOffset, retention_ms: int, now_ms: int) -> bool:

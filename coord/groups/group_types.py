@@ -8,39 +8,19 @@ from barnabas.coord.groups.group import CONSUMER, SHARE, STREAMS
 from barnabas.coord.groups.records import TYPE_OF_RECORD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-    from barnabas.coord.groups.classic.rebalance import Rebalance
-    from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.consumer.groups import ConsumerGroups
-    from barnabas.coord.groups.group import Group, GroupType
-    from barnabas.coord.groups.settings import GroupConfigs
+    from barnabas.coord.groups.group import CoordinatorParts, GroupType
     from barnabas.coord.groups.share.groups import ShareGroups
     from barnabas.coord.groups.streams.groups import StreamsGroups
-    from barnabas.coord.groups.topics import Topics
-    from barnabas.coord.timers import Timers
 
 
 class GroupTypes:
     """All group types except the classic one, see `coord.groups.group`."""
 
-    def __init__(
-        self,
-        groups: dict[str, Group],
-        timers: Timers,
-        topics: Topics,
-        config: GroupConfig,
-        group_configs: GroupConfigs,
-        new_id: Callable[[], str],
-        rebalance: Rebalance,
-    ) -> None:
-        self._groups = groups
-        self._timers = timers
-        self._topics = topics
-        self._config = config
-        self._group_configs = group_configs
-        self._new_id = new_id
-        self._rebalance = rebalance
+    def __init__(self, parts: CoordinatorParts) -> None:
+        self._parts = parts
         self._types: dict[str, GroupType] = {}
         self._type_of_timer: dict[type, GroupType] = {}
 
@@ -69,24 +49,15 @@ class GroupTypes:
         if name == CONSUMER:
             from barnabas.coord.groups.consumer.groups import ConsumerGroups
 
-            return ConsumerGroups(
-                self._groups,
-                self._timers,
-                self._topics,
-                self._config,
-                self._group_configs,
-                self._new_id,
-                self._rebalance,
-            )
+            return ConsumerGroups(self._parts)
         if name == STREAMS:
             from barnabas.coord.groups.streams.groups import StreamsGroups
 
-            return StreamsGroups(self._groups, self._timers, self._topics, self._config, self._group_configs)
+            return StreamsGroups(self._parts)
         assert name == SHARE, name
         from barnabas.coord.groups.share.groups import ShareGroups
 
-        max_size = self._config.share_max_size
-        return ShareGroups(self._groups, self._timers, self._topics, self._group_configs, max_size)
+        return ShareGroups(self._parts)
 
     @property
     def streams_groups(self) -> StreamsGroups:

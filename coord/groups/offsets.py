@@ -127,7 +127,7 @@ def commit(
     """The records of a commit that the group has accepted, and its response."""
     retention_ms = request.retention_time_ms
     expire_ms = NO_OFFSET if retention_ms == DEFAULT_RETENTION else min(at.now_ms + retention_ms, MAX_TIMESTAMP)
-    made: list[CoordinatorRecord] = []
+    commit_records: list[CoordinatorRecord] = []
     response = OffsetCommitResponse()
     for topic in request.topics:
         answers = []
@@ -136,12 +136,12 @@ def commit(
             if _is_longer(partition.committed_metadata or "", metadata_max_bytes):
                 error = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                made.append(_commit_record(request.group_id, topic, partition, at.now_ms, expire_ms))
+                commit_records.append(_commit_record(request.group_id, topic, partition, at.now_ms, expire_ms))
             answers.append(
                 OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=int(error))
             )
         response.topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
-    return made, response
+    return commit_records, response
 
 
 def commit_error(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:

@@ -1,1 +1,1 @@
-"""Decisions about security without network and clock: rules of access, credentials, tokens, quotas."""
+"""Decisions about security without network and clock: rules of access, credentials, tokens."""

@@ -57,8 +57,8 @@ class ScramMechanism(NamedTuple):
 
 SCRAM_SHA_256: Final = ScramMechanism("SCRAM-SHA-256", 1, "sha256")
 SCRAM_SHA_512: Final = ScramMechanism("SCRAM-SHA-512", 2, "sha512")
-SCRAM_MECHANISMS: Final = {one.name: one for one in (SCRAM_SHA_256, SCRAM_SHA_512)}
-SCRAM_BY_ID: Final = {one.id: one for one in SCRAM_MECHANISMS.values()}
+SCRAM_MECHANISMS: Final = {mechanism.name: mechanism for mechanism in (SCRAM_SHA_256, SCRAM_SHA_512)}
+SCRAM_BY_ID: Final = {mechanism.id: mechanism for mechanism in SCRAM_MECHANISMS.values()}
 
 _ITEM: Final = r"(?:,[A-Za-z]+=[^=,\x00]+)*"
 _FIRST: Final = re.compile(
@@ -142,12 +142,12 @@ def unescaped(name: str) -> str:
     return name.replace("=2C", ",").replace("=3D", "=")
 
 
-def xor(one: bytes, other: bytes) -> bytes:
+def xor(first: bytes, other: bytes) -> bytes:
     """InvalidCredentials for different lengths."""
-    if len(one) != len(other):
+    if len(first) != len(other):
         raise InvalidCredentials("a proof of another length")
-    size = len(one)
-    return (int.from_bytes(one, "big") ^ int.from_bytes(other, "big")).to_bytes(size, "big")
+    size = len(first)
+    return (int.from_bytes(first, "big") ^ int.from_bytes(other, "big")).to_bytes(size, "big")
 
 
 def _text(token: bytes) -> str:

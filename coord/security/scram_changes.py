@@ -48,26 +48,26 @@ def alter_credentials_in_steps(
     credentials: Credentials, request: AlterUserScramCredentialsRequest, metadata_version: int
 ) -> Generator[None, None, tuple[list[Message], AlterUserScramCredentialsResponse]]:
     """`alter_credentials`; yields after each change, which takes some hashes. The image must not change meanwhile."""
-    named = Counter(one.name for one in _changes(request))
+    named = Counter(change.name for change in _changes(request))
     records: list[Message] = []
     errors: dict[str, KafkaError] = {}
-    for one in _changes(request):
-        if one.name in errors:
+    for change in _changes(request):
+        if change.name in errors:
             continue
         try:
             if metadata_version < FIRST_METADATA_VERSION:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM")
-            record = _record(credentials, one)
-            if named[one.name] > 1:
+            record = _record(credentials, change)
+            if named[change.name] > 1:
                 raise KafkaError(
                     ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request"
                 )
             records.append(record)
         except KafkaError as error:
-            errors[one.name] = error
+            errors[change.name] = error
         yield
     changed = [AlterUserScramCredentialsResult(user=name, error_message=None) for name in named if name not in errors]
-    return records, AlterUserScramCredentialsResponse(results=changed + [_failed(*one) for one in errors.items()])
+    return records, AlterUserScramCredentialsResponse(results=changed + [_failed(*error) for error in errors.items()])
 
 
 def password_records(

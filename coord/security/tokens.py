@@ -50,7 +50,7 @@ class TokenSettings(NamedTuple):
         return f"TokenSettings({self.max_lifetime_ms}, {self.expiry_ms})"
 
 
-class Asked(NamedTuple):
+class Requester(NamedTuple):
     """The principal and time of a request, and the metadata.version."""
 
     principal: KafkaPrincipal
@@ -81,7 +81,7 @@ def is_expired(record: DelegationTokenRecord, now_ms: int) -> bool:
 
 
 def create_token(
-    settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Asked, new_id: Callable[[], str]
+    settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Requester, new_id: Callable[[], str]
 ) -> tuple[list[Message], CreateDelegationTokenResponse]:
     """A token for the requester, or for the owner that the request names."""
     owner = owner_of(request, requester.principal)
@@ -102,7 +102,7 @@ def create_token(
     record = DelegationTokenRecord(
         owner=str(owner),
         requester=str(requester.principal),
-        renewers=[str(KafkaPrincipal(one.principal_type, one.principal_name)) for one in request.renewers],
+        renewers=[str(KafkaPrincipal(renewer.principal_type, renewer.principal_name)) for renewer in request.renewers],
         issue_timestamp=response.issue_timestamp_ms,
         max_timestamp=response.max_timestamp_ms,
         expiration_timestamp=response.expiry_timestamp_ms,
@@ -111,7 +111,9 @@ def create_token(
     return [record], response
 
 
-def _create_error(settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Asked) -> ErrorCode | None:
+def _create_error(
+    settings: TokenSettings, request: CreateDelegationTokenRequest, requester: Requester
+) -> ErrorCode | None:
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     if requester.metadata_version < FIRST_METADATA_VERSION:
@@ -143,7 +145,7 @@ def creation_response(owner: KafkaPrincipal, requester: KafkaPrincipal, code: in
 
 
 def renew_token(
-    settings: TokenSettings, tokens: Tokens, request: RenewDelegationTokenRequest, requester: Asked
+    settings: TokenSettings, tokens: Tokens, request: RenewDelegationTokenRequest, requester: Requester
 ) -> tuple[list[Message], RenewDelegationTokenResponse]:
     """Move the expiry of a token, to its end at most."""
     token = _usable(settings, tokens, bytes(request.hmac), requester)
@@ -157,7 +159,7 @@ def renew_token(
 
 
 def expire_token(
-    settings: TokenSettings, tokens: Tokens, request: ExpireDelegationTokenRequest, requester: Asked
+    settings: TokenSettings, tokens: Tokens, request: ExpireDelegationTokenRequest, requester: Requester
 ) -> tuple[list[Message], ExpireDelegationTokenResponse]:
     """Set the expiry of a token, or remove it for a negative time."""
     token = _usable(settings, tokens, bytes(request.hmac), requester)
@@ -175,12 +177,16 @@ def expired_tokens(tokens: Tokens, now_ms: int) -> list[Message]:
     return [RemoveDelegationTokenRecord(token_id=key) for key, token in tokens.items() if is_expired(token, now_ms)]
 
 
-def _usable(settings: TokenSettings, tokens: Tokens, key: bytes, requester: Asked) -> DelegationTokenRecord | ErrorCode:
+def _usable(
+    settings: TokenSettings, tokens: Tokens, key: bytes, requester: Requester
+) -> DelegationTokenRecord | ErrorCode:
     """The token with this HMAC, if the requester may change it."""
     if settings.secret is None:
         return ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
     secret = settings.secret
-    token = next((one for one in tokens.values() if hmac.compare_digest(token_hmac(secret, one.token_id), key)), None)
+    token = next(
+        (record for record in tokens.values() if hmac.compare_digest(token_hmac(secret, record.token_id), key)), None
+    )
     if token is None:
         return ErrorCode.DELEGATION_TOKEN_NOT_FOUND
     if is_expired(token, requester.now_ms):
@@ -214,11 +220,11 @@ def describe_tokens(
     """
     owners = None
     if request.owners is not None:
-        owners = {str(KafkaPrincipal(one.principal_type, one.principal_name)) for one in request.owners}
+        owners = {str(KafkaPrincipal(owner.principal_type, owner.principal_name)) for owner in request.owners}
     described = [
-        _described(secret, one)
-        for one in tokens.values()
-        if (owners is None or not owners.isdisjoint({one.owner, one.requester, *one.renewers})) and may_see(one)
+        _described(secret, token)
+        for token in tokens.values()
+        if (owners is None or not owners.isdisjoint({token.owner, token.requester, *token.renewers})) and may_see(token)
     ]
     return DescribeDelegationTokenResponse(tokens=described)
 

@@ -9,6 +9,7 @@ other records, and alone for its last delivery. Source: Kafka 4.4 `SharePartitio
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from barnabas.coord.share_partitions.states import RecordState
@@ -61,7 +62,7 @@ class Acquisition:
         self._deadline = deadline
         self._delivery_limit = settings.share_delivery_count_limit
         self._suspect_from = max(2, -(-self._delivery_limit // 2))
-        self._left = request.max_records
+        self._remaining = request.max_records
         self._free_locks = settings.share_partition_max_record_locks - len(window)
         self._acquired: list[Acquired] = []
 
@@ -74,15 +75,15 @@ class Acquisition:
         if last < window.start_offset:
             return []
         if self._free_locks > 0:
-            self._left = min(self._left, self._free_locks)
+            self._remaining = min(self._remaining, self._free_locks)
         else:  # the window is full: only records inside it can be acquired again
             last = min(last, window.end_offset - 1)
-            self._left = min(self._left, window.end_offset - request.fetch_offset)
-        if self._left <= 0:
+            self._remaining = min(self._remaining, window.end_offset - request.fetch_offset)
+        if self._remaining <= 0:
             return []
         self._archive_missing(request.fetch_offset, base - 1)
         may_continue = self._acquire_available(max(base, window.start_offset), last)
-        if may_continue and self._left > 0 and last >= window.end_offset:
+        if may_continue and self._remaining > 0 and last >= window.end_offset:
             self._acquire_new(last)
         return self._without_aborted() if request.aborted else self._acquired
 
@@ -101,7 +102,7 @@ class Acquisition:
     def _acquire_available(self, first: int, last: int) -> bool:
         """Acquire available records in [first, last]; whether new records may be acquired too."""
         for run in self._window.touching(first, last):
-            if self._left <= 0:
+            if self._remaining <= 0:
                 last = min(last, self._last_to_acquire())
             if run.first > last:
                 return False
@@ -113,8 +114,8 @@ class Acquisition:
                 if self._acquired:
                     return False
                 end = min(end, begin + self._suspect_limit(run) - 1)
-            if end - begin >= self._left > 0:
-                end = min(end, self._last_within(begin, self._left))
+            if end - begin >= self._remaining > 0:
+                end = min(end, self._last_within(begin, self._remaining))
             for part in self._window.within(begin, end):
                 part.delivery_count += 1
                 self._acquire(part)
@@ -138,19 +139,19 @@ class Acquisition:
         run.deadline = self._deadline
         self._window.become(run, RecordState.ACQUIRED, self._request.member_id)
         self._acquired.append(Acquired(run.first, run.last, run.delivery_count))
-        self._left -= len(run)
+        self._remaining -= len(run)
 
     # ---- new records
 
     def _acquire_new(self, last: int) -> None:
         """Acquire records behind the window, up to `last`, in ranges that begin with record batches."""
         batches = self._request.batches
-        at = bisect_left(batches, self._window.end_offset, key=_last_offset)
+        at = bisect_left(batches, self._window.end_offset, key=attrgetter("last_offset"))
         first = max(self._window.end_offset, batches[at].base_offset)
-        if last - first >= self._left:
-            last = min(last, self._end_of_batch(first + self._left - 1))
+        if last - first >= self._remaining:
+            last = min(last, self._end_of_batch(first + self._remaining - 1))
         if self._request.is_strict:
-            self._add_to_window(first, min(last, first + self._left - 1), last)
+            self._add_to_window(first, min(last, first + self._remaining - 1), last)
             return
         for batch in batches[at + 1 :]:
             if batch.base_offset > last:
@@ -174,7 +175,7 @@ class Acquisition:
         )
         self._window.append(run)
         self._acquired.append(Acquired(first, last, 1))
-        self._left -= len(run)
+        self._remaining -= len(run)
         if last < window_last:  # the rest of a record batch stays available
             self._window.append(Run(last + 1, window_last, RecordState.AVAILABLE, 0, batch=batch))
 
@@ -185,7 +186,7 @@ class Acquisition:
 
     def _end_of_batch(self, offset: int) -> int:
         batches = self._request.batches
-        return max(offset, batches[bisect_right(batches, offset, key=_base_offset) - 1].last_offset)
+        return max(offset, batches[bisect_right(batches, offset, key=attrgetter("base_offset")) - 1].last_offset)
 
     # ---- read_committed
 
@@ -204,11 +205,3 @@ class Acquisition:
                     first, last = max(run.first, acquired.first), min(run.last, acquired.last)
                     visible.append(Acquired(first, last, run.delivery_count))
         return visible
-
-
-def _base_offset(batch: RecordBatch) -> int:
-    return batch.base_offset
-
-
-def _last_offset(batch: RecordBatch) -> int:
-    return batch.last_offset

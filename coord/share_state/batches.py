@@ -8,6 +8,7 @@ Kafka 4.4 `PersisterStateBatchCombiner`.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def _insert(batches: list[StateBatch], new: StateBatch) -> None:
     if not batches or batches[-1].last_offset + 1 < new.first_offset:
         batches.append(new)
         return
-    low = bisect_left(batches, new.first_offset - 1, key=_last_offset)
-    high = bisect_right(batches, new.last_offset + 1, lo=low, key=_first_offset)
+    low = bisect_left(batches, new.first_offset - 1, key=attrgetter("last_offset"))
+    high = bisect_right(batches, new.last_offset + 1, lo=low, key=attrgetter("first_offset"))
     batches[low:high] = _overlay(batches[low:high], new)
 
 
@@ -87,17 +88,9 @@ def _add(out: list[StateBatch], batch: StateBatch, first: int, last: int) -> Non
 
 
 def _prune(batches: list[StateBatch], start_offset: int) -> None:
-    del batches[: bisect_left(batches, start_offset, key=_last_offset)]
+    del batches[: bisect_left(batches, start_offset, key=attrgetter("last_offset"))]
     if batches and batches[0].first_offset < start_offset:
         batches[0] = batches[0]._replace(first_offset=start_offset)
-
-
-def _first_offset(batch: StateBatch) -> int:
-    return batch.first_offset
-
-
-def _last_offset(batch: StateBatch) -> int:
-    return batch.last_offset
 
 
 def _rank(batch: StateBatch) -> tuple[int, int]:

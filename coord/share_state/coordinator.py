@@ -12,14 +12,20 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
-from barnabas.coord.append_errors import APPEND_ERRORS
-from barnabas.coord.machine import Moment, Result
+from barnabas.coord.coordinator import APPEND_ERRORS, Coordinator
+from barnabas.coord.machine import Result
 from barnabas.coord.share_state import records
 from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
-from barnabas.coord.share_state.changes import Change, complete_count, leader_change, snapshot, update
-from barnabas.coord.share_state.pruning import cold_snapshots, first_needed_offset, old_snapshots
+from barnabas.coord.share_state.changes import (
+    Change,
+    complete_count,
+    leader_change,
+    repeated_snapshot,
+    snapshot,
+    update,
+)
 from barnabas.coord.share_state.state import NO_COUNT, ShareState
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -34,9 +40,9 @@ from barnabas.wire.messages.share_state import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable
+    from collections.abc import Callable, Collection, Hashable, Mapping
 
-    from barnabas.coord.machine import CoordinatorRecord, Ticket
+    from barnabas.coord.machine import CoordinatorRecord, Moment, Ticket
     from barnabas.coord.share_state.config import ShareStateConfig
     from barnabas.coord.share_state.key import SharePartitionKey
     from barnabas.wire.messages.share_state import (
@@ -57,13 +63,6 @@ BACKWARD_BATCH = "A state batch cannot end before it begins."
 
 _COLD_SNAPSHOTS = "snapshot"
 _PRUNING = "prune"
-
-_APPEND_ERRORS = {
-    **APPEND_ERRORS,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""By error of the append; any other error is returned unchanged."""
 
 
 class PartitionResult(Protocol):
@@ -87,15 +86,22 @@ class ShareStateResult(Result):
         """Records before this offset may be deleted once the records of this result are committed."""
 
 
-class ShareCoordinator:
+class ShareCoordinator(Coordinator):
     """All share partitions whose state is in one partition of `__share_group_state`."""
+
+    append_errors: ClassVar = {
+        **APPEND_ERRORS,
+        ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+    result_class = ShareStateResult
 
     def __init__(self, config: ShareStateConfig, partition_count: Callable[[Uuid], int]) -> None:
         """`partition_count` returns the number of partitions of a topic id, 0 for an unknown one."""
+        super().__init__()
         self.states: dict[SharePartitionKey, ShareState] = {}
         self._config = config
         self._partition_count = partition_count
-        self._timers = Timers()
         self._end_offset = 0
         self._pruned_to = 0
         self._prune_at = config.records_per_prune
@@ -137,14 +143,6 @@ class ShareCoordinator:
         self._timers = Timers()
         return ShareStateResult()
 
-    def append_failed(self, result: Result, error: ErrorCode, at: Moment) -> Result:
-        """The result to apply instead of `result`, whose records could not be appended."""
-        return result.failed(_APPEND_ERRORS.get(error, error), at)
-
-    def commit_failed(self, result: Result, error: ErrorCode) -> Result:
-        """The replies to send for `result`, whose records are appended and replayed but will not become durable."""
-        return result.failed_replies(_APPEND_ERRORS.get(error, error))
-
     # ---- the five requests
 
     def initialize(
@@ -183,8 +181,9 @@ class ShareCoordinator:
             if request.state_epoch < 0:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, NEGATIVE_STATE_EPOCH)
             batches = state_batches(request.state_batches)
-            if any(batch.last_offset < batch.first_offset for batch in batches):
-                raise KafkaError(ErrorCode.INVALID_REQUEST, BACKWARD_BATCH)
+            for batch in batches:
+                if batch.last_offset < batch.first_offset:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, BACKWARD_BATCH)
             state = self._initialized(key, UNINITIALIZED_WRITE)
             _check_leader(key, state, request.leader_epoch)
             if state.state_epoch > request.state_epoch:
@@ -250,18 +249,8 @@ class ShareCoordinator:
 
     # ---- time
 
-    def next_deadline(self) -> float | None:
-        """The next time `tick` has something to do (monotonic seconds), or None."""
-        return self._timers.next_deadline()
-
-    def tick(self, at: Moment) -> ShareStateResult:
-        """Write the snapshots that are due, and determine the offset before which the log is not needed.
-
-        A job that fails is done again later.
-        """
-        return self._timers.run_due(at, ShareStateResult(), self._do)
-
-    def _do(self, job: Hashable, at: Moment, result: ShareStateResult) -> None:
+    def _due(self, job: Hashable, at: Moment, result: ShareStateResult) -> None:
+        """Write the snapshots that are due, and determine the offset before which the log is not needed."""
         if job == _COLD_SNAPSHOTS:
             result.records += cold_snapshots(self.states, self._config.cold_snapshot_interval_ms, at)
             interval_ms = self._config.cold_snapshot_interval_ms
@@ -345,3 +334,34 @@ def _fenced_state(key: SharePartitionKey, state: ShareState, state_epoch: int) -
         state_epoch,
     )
     return KafkaError(ErrorCode.FENCED_STATE_EPOCH)
+
+
+def cold_snapshots(
+    states: Mapping[SharePartitionKey, ShareState], interval_ms: int, at: Moment
+) -> list[CoordinatorRecord]:
+    """Snapshots of the partitions whose last snapshot is `interval_ms` old or older.
+
+    None when the last snapshot of every partition is a repeated one: without writes the log does not grow.
+    """
+    if all(state.create_timestamp_ms != state.write_timestamp_ms for state in states.values()):
+        return []
+    return [
+        repeated_snapshot(key, state, at)
+        for key, state in states.items()
+        if at.now_ms - state.write_timestamp_ms >= interval_ms
+    ]
+
+
+def old_snapshots(states: Mapping[SharePartitionKey, ShareState], before: int, at: Moment) -> list[CoordinatorRecord]:
+    """Snapshots of the partitions whose last snapshot is at an offset below `before`."""
+    return [
+        repeated_snapshot(key, state, at)
+        for key, state in states.items()
+        if state.snapshot_offset is not None and state.snapshot_offset < before
+    ]
+
+
+def first_needed_offset(states: Mapping[SharePartitionKey, ShareState], end_offset: int) -> int:
+    """The lowest offset of a last snapshot, `end_offset` when there is none."""
+    offsets = [state.snapshot_offset for state in states.values()]
+    return min((offset for offset in offsets if offset is not None), default=end_offset)

@@ -9,14 +9,12 @@ Kafka. Every event returns a `TransactionResult`. KIP-98, KIP-360, KIP-588, KIP-
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
-from barnabas.coord.append_errors import APPEND_ERRORS
-from barnabas.coord.machine import Moment, Result
+from barnabas.coord.coordinator import APPEND_ERRORS, Coordinator
 from barnabas.coord.timers import Timers
 from barnabas.coord.transactions import records
-from barnabas.coord.transactions.end_txn import end_action_v1, end_action_v2
-from barnabas.coord.transactions.init_producer_id import effective_timeout_ms, expected_producer, is_known_producer
+from barnabas.coord.transactions.config import TWO_PHASE_COMMIT_TIMEOUT_MS
 from barnabas.coord.transactions.markers import Markers, TransactionResult
 from barnabas.coord.transactions.responses import end_error, init_error, legacy_fence, same_error, verification
 from barnabas.coord.transactions.states import IDLE, PREPARED, EndAction, TransactionState
@@ -25,9 +23,12 @@ from barnabas.coord.transactions.transaction import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
     Transaction,
+    TransactionTable,
+    end_action_v1,
+    end_action_v2,
+    is_exhausted,
     new_transaction,
 )
-from barnabas.coord.transactions.transaction_table import TransactionTable
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import InitProducerIdResponse
 from barnabas.wire.messages.transactions import EndTxnResponse
@@ -35,7 +36,7 @@ from barnabas.wire.messages.transactions import EndTxnResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable
 
-    from barnabas.coord.machine import Ticket
+    from barnabas.coord.machine import Moment, Ticket
     from barnabas.coord.transactions.config import TransactionConfig
     from barnabas.coord.transactions.transaction import TopicPartition
     from barnabas.wire.messages.produce import InitProducerIdRequest
@@ -51,27 +52,25 @@ _ABORT_SWEEP = "abort"
 _EXPIRATION_SWEEP = "expiration"
 
 
-class TransactionCoordinator:
+class TransactionCoordinator(Coordinator):
     """All transactional ids of one partition of `__transaction_state`."""
+
+    append_errors: ClassVar = {**dict.fromkeys(ErrorCode, ErrorCode.UNKNOWN_SERVER_ERROR), **APPEND_ERRORS}
+    result_class = TransactionResult
 
     def __init__(self, config: TransactionConfig, new_producer_id: Callable[[], int]) -> None:
         """`new_producer_id` returns a producer id that was never used, or raises KafkaError."""
+        super().__init__()
         self._table = TransactionTable()
         self.transactions = self._table.transactions
         """Every transaction by transactional id."""
         self._config = config
         self._new_producer_id = new_producer_id
-        self._timers = Timers()
         self._previous_epochs: dict[str, tuple[int, int, int]] = {}
         """By transactional id: producer id, epoch, and the epoch that the producer had before these."""
         self._is_loading = True
 
     # ---- load, replay, unload
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether the log is still being replayed; requests get COORDINATOR_LOAD_IN_PROGRESS until it is."""
-        return self._is_loading
 
     def replay(self, key: bytes, value: bytes | None, at: Moment) -> None:
         """Apply one record of the log."""
@@ -101,17 +100,6 @@ class TransactionCoordinator:
         self._table.clear()
         self._timers = Timers()
         return TransactionResult()
-
-    def append_failed(self, result: Result, error: ErrorCode, at: Moment) -> Result:
-        """The result to apply instead of `result`, whose records could not be appended."""
-        return result.failed(APPEND_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR), at)
-
-    def commit_failed(self, result: Result, error: ErrorCode) -> Result:
-        """The replies to send for `result`, whose records are appended and replayed but will not become durable.
-
-        The caller unloads the coordinator afterwards, so there is nothing to undo.
-        """
-        return result.failed_replies(APPEND_ERRORS.get(error, ErrorCode.UNKNOWN_SERVER_ERROR))
 
     # ---- InitProducerId
 
@@ -340,18 +328,6 @@ class TransactionCoordinator:
 
     # ---- time
 
-    def next_deadline(self) -> float | None:
-        """The next time `tick` has something to do (monotonic seconds), or None."""
-        return self._timers.next_deadline()
-
-    def tick(self, at: Moment) -> TransactionResult:
-        """Handle the deadlines up to `at`, in order; call it again while `next_deadline` is not in the future.
-
-        It stops after an event with a result, so that this is not lost if the next event fails, which is then handled
-        again later.
-        """
-        return self._timers.run_due(at, TransactionResult(), self._due)
-
     def _due(self, key: Hashable, at: Moment, result: TransactionResult) -> None:
         if key == _ABORT_SWEEP:
             self._abort_timed_out(at, result)
@@ -387,3 +363,42 @@ class TransactionCoordinator:
 
     def _schedule_expiration_sweep(self, at: Moment) -> None:
         self._timers.set_if_unset(_EXPIRATION_SWEEP, at.now + self._config.expiration_interval_ms / 1000)
+
+
+def effective_timeout_ms(request: InitProducerIdRequest, config: TransactionConfig) -> int:
+    """The transaction timeout to apply; two-phase commit has none. KafkaError when the request is invalid.
+
+    `keep_prepared_txn` is refused, as in Kafka 4.4.
+    """
+    if not request.transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if request.enable2_pc and not config.is_two_phase_commit_enabled:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.keep_prepared_txn:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    if request.enable2_pc:
+        return TWO_PHASE_COMMIT_TIMEOUT_MS
+    if not 0 < request.transaction_timeout_ms <= config.max_timeout_ms:
+        raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+    return request.transaction_timeout_ms
+
+
+def expected_producer(request: InitProducerIdRequest) -> tuple[int, int] | None:
+    """The producer id and epoch that the client has, or None; KafkaError(INVALID_REQUEST) when only one is set."""
+    if request.producer_id == NO_PRODUCER_ID and request.producer_epoch == NO_PRODUCER_EPOCH:
+        return None
+    if request.producer_id == NO_PRODUCER_ID or request.producer_epoch == NO_PRODUCER_EPOCH:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    return request.producer_id, request.producer_epoch
+
+
+def is_known_producer(transaction: Transaction, producer_id: int, producer_epoch: int) -> bool:
+    """Whether the producer id is the current one, or the previous one with its epochs used up.
+
+    The epoch itself is compared later. Any producer id is accepted for a transactional id without an epoch.
+    """
+    return (
+        transaction.producer_epoch == NO_PRODUCER_EPOCH
+        or producer_id == transaction.producer_id
+        or (producer_id == transaction.previous_producer_id and is_exhausted(producer_epoch))
+    )

@@ -118,13 +118,25 @@ def check_client_batch(
     return check_records(records, header, limits, now_ms, budget) or header
 
 
+def header_of_own_batch(records: memoryview, limits: BatchLimits) -> BatchHeader:
+    """The header of a batch that this process has just built. KafkaError(MESSAGE_TOO_LARGE)."""
+    header = BatchHeader(records, 0, 0)
+    if header.size > limits.max_message_bytes:
+        _raise_too_large(header, limits)
+    return header
+
+
+def _raise_too_large(header: BatchHeader, limits: BatchLimits) -> None:
+    raise KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"The record batch has {header.size} bytes, more than max.message.bytes of {limits.max_message_bytes}",
+    )
+
+
 def _check_whole(records: memoryview, header: BatchHeader, limits: BatchLimits) -> None:
     """Check the size and the CRC of a batch."""
     if header.size > limits.max_message_bytes:
-        raise KafkaError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"The record batch has {header.size} bytes, more than max.message.bytes of {limits.max_message_bytes}",
-        )
+        _raise_too_large(header, limits)
     at = header.position
     if crc32c(records[at + CRC_START : at + header.size]) != header.crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "The CRC of the record batch does not match its bytes")

@@ -32,14 +32,14 @@ ADMINISTRATION = (
     ),
     Mutant(
         "offsets-loaded-into-what-was-removed",
-        "coord/groups/known_offsets.py",
+        "coord/groups/coordinator.py",
         "        if not offsets or group_id not in self._groups or not is_plain(value):\n",
         "        if group_id not in self._groups or not is_plain(value):\n",
         _OFFSETS + "::test_an_offset_that_follows_the_removal_of_all_is_kept",
     ),
     Mutant(
         "offsets-loaded-without-a-group",
-        "coord/groups/known_offsets.py",
+        "coord/groups/coordinator.py",
         "        if not offsets or group_id not in self._groups or not is_plain(value):\n",
         "        if not offsets or not is_plain(value):\n",
         _OFFSETS + "::test_a_load_that_remembers_groups_and_topics_gives_what_decoding_every_key_gives",

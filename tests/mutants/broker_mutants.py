@@ -63,7 +63,7 @@ BROKER = (
     ),
     Mutant(
         "metadata-answered-before-the-sync",
-        "broker/metadata/metadata_log.py",
+        "broker/metadata/log/metadata_log.py",
         "                yield job.run\n",
         "                yield\n",
         _B,

@@ -87,8 +87,8 @@ COORDINATOR_MOVES: Final = (
     Mutant(
         "later-share-write-overtakes-a-repeated-one",
         "broker/coordinators/share_states.py",
-        "            waiting.append(asked)\n            return\n",
-        "            self._try(asked, 1)\n            return\n",
+        "            waiting.append(request)\n            return\n",
+        "            self._try(request, 1)\n            return\n",
         _SHARES + "::test_requests_about_one_share_partition_keep_their_order",
     ),
     Mutant(

@@ -18,8 +18,10 @@ COSTS = (
     Mutant(
         "access-checked-without-an-authorizer",
         "broker/apis/produce/produce.py",
-        "    if ctx.broker.authorizer is not None:\n        _check_access(ctx, request)\n",
-        "    _check_access(ctx, request)\n",
+        "    records = request.records\n",
+        "    records = request.records\n"
+        "    for operation in (Operation.WRITE, Operation.DESCRIBE):\n"
+        "        refused_as_named(ctx, operation, [known.name])\n",
         _TEST,
     ),
     Mutant(

@@ -62,8 +62,9 @@ DISK_FAULTS = (
     Mutant(
         "head-of-a-response-sent-without-its-records",
         "broker/apis/dispatcher.py",
-        "        parts = [_in_memory(chunk) for chunk in chunks]\n        out.append(head)\n",
-        "        out.append(head)\n        parts = [_in_memory(chunk) for chunk in chunks]\n",
+        '    parts: list[Chunk] = [b""]  # for the header',
+        "    connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id))\n"
+        '    parts: list[Chunk] = [b""]  # for the header',
         _KNOWN,
     ),
     Mutant(
@@ -104,8 +105,8 @@ DISK_FAULTS = (
     Mutant(
         "lack-of-memory-for-a-request-not-handled",
         "broker/apis/dispatcher.py",
-        "            return route.request_codec.parse(frame, position)[0]\n        except MemoryError:\n",
-        "            return route.request_codec.parse(frame, position)[0]\n        except ZeroDivisionError:\n",
+        "        except MemoryError:\n            raise no_memory(route, client_id, size) from None\n",
+        "        except ZeroDivisionError:\n            raise no_memory(route, client_id, size) from None\n",
         "tests/crash/test_faults.py::test_a_lack_of_memory_breaks_no_promise",
     ),
 )

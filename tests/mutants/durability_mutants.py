@@ -97,7 +97,7 @@ DURABILITY = (
     ),
     Mutant(
         "metadata-log-read-as-one-slice",
-        "broker/metadata/metadata_log.py",
+        "broker/metadata/log/metadata_log.py",
         "self.image, delta, partial_ok=True)",
         "self.image, delta)",
         "tests/broker/metadata/test_controller.py::test_a_log_is_replayed_wherever_a_read_ends",

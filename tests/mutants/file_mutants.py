@@ -80,7 +80,7 @@ FILES = (
     ),
     Mutant(
         "deleted-topics-forgotten-at-a-start",
-        "broker/metadata/metadata_log.py",
+        "broker/metadata/log/metadata_log.py",
         "offset = self.image.offset + 1\n        self._log_dirs.deleted_topics.add_all(delta.removed_topic_ids)\n",
         "offset = self.image.offset + 1\n",
         _WRONG + "test_a_topic_that_was_deleted_and_made_again_begins_empty_after_a_crash_between",

@@ -33,7 +33,7 @@ GROUPS = (
     ),
     Mutant(
         "two-leaders",
-        "coord/groups/classic/answers.py",
+        "coord/groups/classic/responses.py",
         "            leader=leader,\n",
         "            leader=member_id,\n",
         _CLASSIC,
@@ -49,7 +49,7 @@ GROUPS = (
     Mutant(
         "assignments-forgotten-at-restart",
         "coord/groups/classic/group.py",
-        "            member.assignment = bytes(kept.assignment)\n            group.add(member, None)\n",
+        "            member.assignment = bytes(recorded.assignment)\n            group.add(member, None)\n",
         "            group.add(member, None)\n",
         _CLASSIC,
     ),

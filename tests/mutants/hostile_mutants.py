@@ -88,9 +88,9 @@ HOSTILE = (
     Mutant(
         "budget-kept-from-request-to-request",
         "broker/apis/dispatcher.py",
-        "                return parse_within(route, frame, position, self._max_elements, client_id)\n",
-        "                self._max_elements -= 80\n"
-        "                return parse_within(route, frame, position, self._max_elements + 80, client_id)\n",
+        "            return parse_within(route, frame, position, self._max_elements, client_id)\n",
+        "            self._max_elements -= 80\n"
+        "            return parse_within(route, frame, position, self._max_elements + 80, client_id)\n",
         "tests/broker/net/test_request_limits.py::test_each_request_has_its_own_budget",
     ),
     Mutant(

@@ -20,14 +20,14 @@ MEMBER: list[Mutant] = [
     ),
     Mutant(
         "metadata-applied-before-it-is-committed",
-        "broker/metadata/metadata_copy.py",
+        "broker/metadata/log/metadata_copy.py",
         "        self.high_watermark = max(self.high_watermark, high_watermark)\n        committed",
         "        self.high_watermark = self.end_offset\n        committed",
         _OBSERVER + "::test_only_what_is_committed_is_applied",
     ),
     Mutant(
         "metadata-of-a-deposed-leader-kept",
-        "broker/metadata/metadata_copy.py",
+        "broker/metadata/log/metadata_copy.py",
         "            self._fetched.pop()\n        return had_any",
         "            break\n        return had_any",
         _OBSERVER + "::test_what_another_leader_does_not_have_is_dropped",
@@ -41,7 +41,7 @@ MEMBER: list[Mutant] = [
     ),
     Mutant(
         "damaged-metadata-taken",
-        "broker/metadata/metadata_copy.py",
+        "broker/metadata/log/metadata_copy.py",
         "if batch.base_offset != self.end_offset or not batch.crc_is_valid():",
         "if batch.base_offset != self.end_offset:",
         _OBSERVER + "::test_a_damaged_batch_is_fetched_again",

@@ -9,14 +9,14 @@ _IMAGE = "tests/coord/cluster/test_image.py::"
 METADATA_CHANGES = (
     Mutant(
         "change-answered-before-its-sync",
-        "broker/metadata/metadata_log.py",
+        "broker/metadata/log/metadata_log.py",
         "                yield job.run\n",
         "                yield None\n",
         _T + "test_a_change_is_answered_and_visible_when_it_is_durable",
     ),
     Mutant(
         "image-replayed-before-the-records-are-durable",
-        "broker/metadata/metadata_log.py",
+        "broker/metadata/log/metadata_log.py",
         "        if sync:\n            yield from self._sync()\n",
         "        yield from replay_in_steps(self.image, records, delta)\n        records = []\n"
         "        if sync:\n            yield from self._sync()\n",
@@ -31,7 +31,7 @@ METADATA_CHANGES = (
     ),
     Mutant(
         "image-has-more-than-its-log",
-        "broker/metadata/metadata_log.py",
+        "broker/metadata/log/metadata_log.py",
         "        records = yield from as_written_in_steps(records, metadata_version)\n",
         "        yield from as_written_in_steps(records, metadata_version)\n",
         _T + "test_the_image_is_what_readers_of_the_log_have",
@@ -52,7 +52,7 @@ METADATA_CHANGES = (
     ),
     Mutant(
         "sync-of-the-metadata-in-the-loop",
-        "broker/metadata/metadata_log.py",
+        "broker/metadata/log/metadata_log.py",
         "                yield job.run\n",
         "                job.run()\n                yield None\n",
         _T + "test_no_request_waits_for_the_disk_in_the_loop",
@@ -67,10 +67,10 @@ METADATA_CHANGES = (
     Mutant(
         "change-validated-when-it-is-queued",
         "broker/metadata/controller.py",
-        "        self._queue.add(lambda: self._change(validate), answer)\n",
+        "        self._queue.add(lambda: self._change(validate), then)\n",
         "        outcome = validate()\n        if isinstance(outcome, Generator):\n"
         "            outcome = run_in_place(outcome)\n"
-        "        self._queue.add(lambda: self._change(lambda: outcome), answer)\n",
+        "        self._queue.add(lambda: self._change(lambda: outcome), then)\n",
         _T + "test_a_change_is_validated_when_the_earlier_ones_are_in_effect",
     ),
     Mutant(

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_SETTINGS = "tests/coord/security/test_quota_settings.py::"
+_SETTINGS = "tests/coord/quotas/test_quota_settings.py::"
 _THROTTLING = "tests/broker/net/test_throttling.py::"
 
 QUOTAS = (
     Mutant(
         "quota-of-any-user-before-that-of-the-user",
-        "coord/security/quota_settings.py",
+        "coord/quotas/settings.py",
         "((user, client_id), (user, ANY), (ANY, client_id), (ANY, ANY))",
         "((user, client_id), (ANY, client_id), (user, ANY), (ANY, ANY))",
         _SETTINGS + "test_the_most_specific_setting_applies",
     ),
     Mutant(
         "quota-of-a-user-for-each-client-id",
-        "coord/security/quota_settings.py",
+        "coord/quotas/settings.py",
         '                return QuotaTags(user, "")\n',
         "                return QuotaTags(user, client_id)\n",
         _SETTINGS + "test_the_most_specific_setting_applies",
     ),
     Mutant(
         "rate-without-missing-windows",
-        "coord/security/quota_rate.py",
+        "coord/quotas/rate.py",
         "elapsed + max(missing, 0) * self.window_ms",
         "elapsed",
-        "tests/coord/security/test_quota_rate.py::test_a_new_client_may_use_at_once_what_all_windows_but_one_allow",
+        "tests/coord/quotas/test_quota_rate.py::test_a_new_client_may_use_at_once_what_all_windows_but_one_allow",
     ),
     Mutant(
         "accounts-of-quotas-without-bound",
-        "coord/security/quota_book.py",
+        "coord/quotas/book.py",
         "        if len(accounts) >= MAX_ACCOUNTS:\n",
         "        if False:\n",
-        "tests/coord/security/test_quota_book.py::test_made_up_client_ids_take_a_bounded_number_of_accounts",
+        "tests/coord/quotas/test_quota_book.py::test_made_up_client_ids_take_a_bounded_number_of_accounts",
     ),
     Mutant(
         "throttled-client-served-on",

@@ -33,7 +33,7 @@ SHARE_GROUPS = (
     ),
     Mutant(
         "share-log-pruned-past-the-last-snapshot",
-        "coord/share_state/pruning.py",
+        "coord/share_state/coordinator.py",
         "    return min((offset for offset in offsets if offset is not None), default=end_offset)\n",
         "    return max((offset for offset in offsets if offset is not None), default=end_offset)\n",
         f"{_STATE}::test_a_replay_of_the_log_equals_the_coordinator",

@@ -21,7 +21,7 @@ TRANSACTIONS = (
     ),
     Mutant(
         "late-end-accepted",
-        "coord/transactions/end_txn.py",
+        "coord/transactions/transaction.py",
         "    if not is_known_epoch or epoch not in EPOCHS_ACCEPTED_V2[transaction.state]:\n",
         "    if epoch not in EPOCHS_ACCEPTED_V2[transaction.state]:\n",
         _LATE,

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.wire.batches.batch_builder import batch_of_one
 from barnabas.wire.batches.records import (
     PARTITION_LEADER_EPOCH_OFFSET,
     BatchBuilder,
@@ -160,6 +161,15 @@ def test_long_keys_and_values_round_trip(sizes: list[int], codec: Codec) -> None
     records = [(NOW_MS, b"k" * size, bytes(size), [("h" * (size % 300), b"v" * size)]) for size in sizes]
     batch = only(build_batch(records, codec=codec))
     assert [(r.key, r.value, r.headers) for r in iter_records(batch)] == [r[1:] for r in records]
+
+
+@given(
+    st.integers(-1, 2**62),
+    st.binary(max_size=70) | st.sampled_from([b"k" * size for size in (63, 64, 1023, 1024, 9000)]),
+)
+@pytest.mark.parametrize("value", [None, b"", b"v", b"v" * 63, b"v" * 64, b"v" * 1023, b"v" * 1024, b"v" * 9000])
+def test_a_batch_of_one_record_is_the_builders(value: bytes | None, timestamp: int, key: bytes) -> None:
+    assert batch_of_one(timestamp, key, value) == build_batch([(timestamp, key, value)])
 
 
 def test_size_estimate_is_the_size_without_compression() -> None:

@@ -171,6 +171,24 @@ class BatchBuilder:
         )
 
 
+def batch_of_one(timestamp: int, key: bytes, value: bytes | None) -> bytes:
+    """A batch of one record without headers, not compressed, of no producer: what `BatchBuilder` builds of it.
+
+    A coordinator writes one such batch for a commit or a heartbeat: the builder takes four times as long.
+    """
+    size = len(key)
+    key_size = _VARINTS[size] if size < _KNOWN else encode_varint(size)
+    if value is None:
+        fields = b"".join((b"\0\0\0", key_size, key, _NULL, _NO_HEADERS))
+    else:
+        size = len(value)
+        value_size = _VARINTS[size] if size < _KNOWN else encode_varint(size)
+        fields = b"".join((b"\0\0\0", key_size, key, value_size, value, _NO_HEADERS))
+    size = len(fields)
+    records = (_VARINTS[size] if size < _KNOWN else encode_varint(size)) + fields
+    return encode_batch(records, 1, 0, 0, 0, NO_PARTITION_LEADER_EPOCH, timestamp, timestamp)
+
+
 def encode_batch(
     records: bytes,
     count: int,

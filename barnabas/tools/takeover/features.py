@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_VOTERS
 from barnabas.broker.config.roles import parse_voters
-from barnabas.broker.metadata.quorum_state import check_servable
+from barnabas.broker.metadata.log.quorum_state import check_servable
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.coord.cluster.resources import TOPIC

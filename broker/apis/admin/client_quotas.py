@@ -12,9 +12,9 @@ from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api, check_cluster
 from barnabas.broker.security.addresses import addresses_of, is_address
 from barnabas.broker.waiting import in_thread, pause
+from barnabas.coord.quotas.filter import QuotaFilter
+from barnabas.coord.quotas.keys import IP
 from barnabas.coord.security.acls import Operation
-from barnabas.coord.security.quota_filter import QuotaFilter
-from barnabas.coord.security.quota_keys import IP
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequest,

@@ -8,15 +8,16 @@ batches that take long to validate are validated between the turns and appended 
 acknowledgements (`replicas.acknowledgement`); the response to a duplicate waits for the original batch's. An error
 belongs to its partition. With acks=0 there is no response, so an error closes the connection (R13).
 
-Nearly every request is answered by `produce` and `_append`, which wait for nothing. Invariants: records are copied out
-of the frame before the first wait; what was read before a wait is read again after it: leader, epoch, ISR, topic id,
-access, transaction. So a step appends its batches in one turn, just after their partitions were verified.
+Nearly every request is read by `usual` and answered by `_produce_usual`, which waits for nothing. Invariants: records
+are copied out of the frame before the first wait; what was read before a wait is read again after it: leader, epoch,
+ISR, topic id, access, transaction. So a step appends its batches in one turn, just after their partitions were
+verified.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from barnabas.broker.apis.access import check_transactional_id, refused_as_named
 from barnabas.broker.apis.current_leaders import MOVED, endpoints_of
@@ -32,6 +33,7 @@ from barnabas.broker.apis.produce.response import (
     rejected,
     whole_request_failed,
 )
+from barnabas.broker.apis.produce.usual import UsualProduce, usual_reader
 from barnabas.broker.apis.registry import HandlerOutcome, api
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, unverified
@@ -91,9 +93,48 @@ class _Progress(Budget):
     unacknowledged: list[Unacknowledged] | None = None
 
 
-@api(ProduceRequest, on_error=whole_request_failed, send_before_close=True)
-def produce(ctx: RequestContext, request: ProduceRequest) -> HandlerOutcome:
+Produce: TypeAlias = "ProduceRequest | UsualProduce"
+
+
+@api(ProduceRequest, on_error=whole_request_failed, send_before_close=True, usual_reader=usual_reader)
+def produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
     """Append the batch of each partition."""
+    if type(request) is UsualProduce:
+        return _produce_usual(ctx, request)
+    return _produce(ctx, request)
+
+
+def _produce_usual(ctx: RequestContext, request: UsualProduce) -> HandlerOutcome:
+    """Append one batch to a partition that this broker leads alone, without a flush policy: that is acknowledged."""
+    known = request.known
+    if ctx.broker.authorizer is not None and known.name not in ctx.connection.granted_topics.get(_WRITE, ()):
+        return _produce(ctx, request)
+    records = request.records
+    partitions = ctx.broker.partitions
+    partition = partitions.find_leader(known.topic, known.topic_id, known.index)
+    if (
+        partition is None
+        or len(partition.replicas) != 1
+        or partition.flush_policy is not None
+        or partition.is_internal
+        or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT  # type: ignore[index]
+    ):
+        return _produce(ctx, request)
+    progress = _Progress()
+    try:
+        info = partition.append_produced(records, ctx.now, progress)  # type: ignore[arg-type]
+    except KafkaError as error:
+        topic = request.topic_data[0]
+        return _answered(ctx, request, topic, _refused(ctx, topic, known.index, partition, error, progress), progress)
+    if type(info) is UnfinishedCheck:
+        topic = request.topic_data[0]
+        placeholder = _unfinished(partition, topic, topic.partition_data[0], info, progress)
+        return _answered(ctx, request, topic, placeholder, progress)
+    return known.response(ctx.correlation_id, info) if known.acks else None  # type: ignore[arg-type]
+
+
+def _produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
+    """Append the batches of any request."""
     if request.acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
     if ctx.broker.authorizer is not None:
@@ -103,6 +144,17 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> HandlerOutcome:
         return _produce_in_steps(ctx, request)
     progress, topic = _Progress(), topics[0]
     answer = _append(ctx, request, topic, topic.partition_data[0], _NONE_REFUSED, progress)
+    return _answered(ctx, request, topic, answer, progress)
+
+
+def _answered(
+    ctx: RequestContext,
+    request: Produce,
+    topic: TopicProduceData,
+    answer: PartitionProduceResponse,
+    progress: _Progress,
+) -> HandlerOutcome:
+    """The response to a request for one partition, or the coroutine that does what follows the append."""
     answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
     response = ProduceResponse(responses=[answered])
     if request.acks and not (progress.unacknowledged or progress.late or progress.leaders):
@@ -110,7 +162,7 @@ def produce(ctx: RequestContext, request: ProduceRequest) -> HandlerOutcome:
     return _finish(ctx, request, response, progress)
 
 
-async def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+async def _produce_in_steps(ctx: RequestContext, request: Produce) -> ProduceResponse | None:
     """Append to several partitions, or with a transactional id: step by step, each verified just before."""
     progress = _Progress()
     response = ProduceResponse(responses=[])
@@ -140,7 +192,7 @@ async def _produce_in_steps(ctx: RequestContext, request: ProduceRequest) -> Pro
 
 
 async def _finish(
-    ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, progress: _Progress
+    ctx: RequestContext, request: Produce, response: ProduceResponse, progress: _Progress
 ) -> ProduceResponse | None:
     """Do what follows the appends: batches that take long, the addresses of new leaders, the acknowledgements."""
     if progress.late:
@@ -160,7 +212,7 @@ async def _finish(
 
 def _append(
     ctx: RequestContext,
-    request: ProduceRequest,
+    request: Produce,
     topic: TopicProduceData,
     data: PartitionProduceData,
     refused: Refused,
@@ -168,6 +220,7 @@ def _append(
     validated: Partition | None = None,
 ) -> PartitionProduceResponse:
     """Append the batch of one partition; its answer. `validated` is the partition for which it was validated."""
+    partition = None
     try:
         partition = _find(ctx, topic, data.index)
         if request.acks == -1:
@@ -180,18 +233,10 @@ def _append(
         if refused or validated is not None:
             _check_waited(partition, refused, validated)
         info = partition.append_produced(records, ctx.now, progress, is_validated=validated is not None)
-    except RecordValidationError as error:
-        return rejected(data.index, error, partition)
     except KafkaError as error:
-        if error.code not in MOVED or ctx.api_version < FIRST_VERSION_WITH_LEADERS:
-            return failed(data.index, error)
-        progress.leaders = progress.leaders or set()
-        return moved(ctx, topic, data.index, error, progress.leaders)
+        return _refused(ctx, topic, data.index, partition, error, progress)
     if isinstance(info, UnfinishedCheck):
-        placeholder = PartitionProduceResponse(index=data.index, current_leader=NO_LEADER)
-        progress.late = progress.late or []
-        progress.late.append(_Late(partition, topic, data, info, placeholder))
-        return placeholder
+        return _unfinished(partition, topic, data, info, progress)
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
@@ -203,6 +248,37 @@ def _append(
         progress.unacknowledged = progress.unacknowledged or []
         progress.unacknowledged.append((partition, info.last_offset, answer))
     return answer
+
+
+def _refused(
+    ctx: RequestContext,
+    topic: TopicProduceData,
+    index: int,
+    partition: Partition | None,
+    error: KafkaError,
+    progress: _Progress,
+) -> PartitionProduceResponse:
+    """The answer for a batch that was not appended."""
+    if isinstance(error, RecordValidationError) and partition is not None:
+        return rejected(index, error, partition)
+    if error.code not in MOVED or ctx.api_version < FIRST_VERSION_WITH_LEADERS:
+        return failed(index, error)
+    progress.leaders = progress.leaders or set()
+    return moved(ctx, topic, index, error, progress.leaders)
+
+
+def _unfinished(
+    partition: Partition,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    check: UnfinishedCheck,
+    progress: _Progress,
+) -> PartitionProduceResponse:
+    """The placeholder for the answer to a batch whose validation takes long."""
+    placeholder = PartitionProduceResponse(index=data.index, current_leader=NO_LEADER)
+    progress.late = progress.late or []
+    progress.late.append(_Late(partition, topic, data, check, placeholder))
+    return placeholder
 
 
 def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
@@ -236,7 +312,7 @@ def _is_transactional(records: memoryview) -> bool:
 
 
 async def _append_late(
-    ctx: RequestContext, request: ProduceRequest, response: ProduceResponse, progress: _Progress, batches: list[_Late]
+    ctx: RequestContext, request: Produce, response: ProduceResponse, progress: _Progress, batches: list[_Late]
 ) -> None:
     """Validate the batches that take long, between the turns; then append all that are valid in one turn.
 
@@ -265,7 +341,7 @@ async def _append_late(
         topic_response.partition_responses = [answers.get(id(answer), answer) for answer in responses]
 
 
-def _keep_records(request: ProduceRequest, late: Mapping[int, UnfinishedCheck] | None) -> None:
+def _keep_records(request: Produce, late: Mapping[int, UnfinishedCheck] | None) -> None:
     """Copy the records out of the frame, whose memory is reused; with `late`, by id of the data, only its records."""
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -281,7 +357,7 @@ def _keep_records(request: ProduceRequest, late: Mapping[int, UnfinishedCheck] |
 # ---- access
 
 
-def _check_access(ctx: RequestContext, request: ProduceRequest) -> None:
+def _check_access(ctx: RequestContext, request: Produce) -> None:
     """Find the topics that may not be written to; KafkaError if the transactional id of the records may not be used."""
     topics = request.topic_data
     if request.transactional_id is not None and any(
@@ -296,7 +372,7 @@ def _check_access(ctx: RequestContext, request: ProduceRequest) -> None:
     ctx.refused_topics = refused_as_named(ctx, Operation.WRITE, [_named(ctx, topic) for topic in topics])
 
 
-def _check_access_again(ctx: RequestContext, request: ProduceRequest) -> None:
+def _check_access_again(ctx: RequestContext, request: Produce) -> None:
     """After a wait: ACLs may have changed. Topics that were refused stay refused, and are logged once."""
     if ctx.broker.authorizer is not None:
         refused = ctx.refused_topics
@@ -313,7 +389,7 @@ def _named(ctx: RequestContext, topic: TopicProduceData) -> bytes | str:
 
 def _unverified(
     ctx: RequestContext,
-    request: ProduceRequest,
+    request: Produce,
     items: Iterable[tuple[TopicProduceData, PartitionProduceData, list[PartitionProduceResponse] | None]],
 ) -> Mapping[TopicPartition, tuple[int, int]]:
     """The partitions that must be added to the transaction or verified, with producer id and epoch of their batches."""
@@ -330,7 +406,7 @@ def _unverified(
 
 
 async def _verified(
-    ctx: RequestContext, request: ProduceRequest, producers: Mapping[TopicPartition, tuple[int, int]]
+    ctx: RequestContext, request: Produce, producers: Mapping[TopicPartition, tuple[int, int]]
 ) -> Refused:
     """Add these partitions to the transaction, or verify that it has them; the errors of the others."""
     adds, knows = ctx.api_version >= FIRST_VERSION_THAT_ADDS, ctx.api_version >= FIRST_VERSION_WITH_ABORTABLE

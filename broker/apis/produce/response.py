@@ -25,6 +25,7 @@ from barnabas.wire.messages.produce import (
 )
 
 if TYPE_CHECKING:
+    from barnabas.broker.apis.produce.usual import UsualProduce
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.batch_content import RecordValidationError
@@ -38,7 +39,7 @@ Unacknowledged: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 """A batch in the log that the response waits for: its partition, its last offset and its answer."""
 
 
-def whole_request_failed(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+def whole_request_failed(request: ProduceRequest | UsualProduce, error: KafkaError) -> ProduceResponse | None:
     """The response for an error of the whole request, which each partition gets."""
     if request.acks == 0:
         return None
@@ -99,12 +100,14 @@ def close_after_failure(ctx: RequestContext, response: ProduceResponse) -> None:
 # ---- acknowledgements
 
 
-def is_acknowledged(partition: Partition, request: ProduceRequest, last_offset: int) -> bool:
+def is_acknowledged(partition: Partition, request: ProduceRequest | UsualProduce, last_offset: int) -> bool:
     """Whether acks=1 is satisfied although the record is not committed: the leader has it, followers may not (R13)."""
     return request.acks == 1 and partition.leading is not None and last_offset < partition.leading.own_end
 
 
-async def acknowledged(ctx: RequestContext, request: ProduceRequest, batches: list[Unacknowledged]) -> None:
+async def acknowledged(
+    ctx: RequestContext, request: ProduceRequest | UsualProduce, batches: list[Unacknowledged]
+) -> None:
     """Wait for batches, and set the errors of batches that are not acknowledged.
 
     Followers may stop fetching, so the request's timeout applies if there are any. While the ISR is smaller than

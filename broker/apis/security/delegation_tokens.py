@@ -20,7 +20,7 @@ from barnabas.broker.config.keys.general import (
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.security.tokens import (
     NO_TIMESTAMP,
-    Asked,
+    Requester,
     TokenSettings,
     create_token,
     creation_response,
@@ -82,7 +82,7 @@ async def change(ctx: RequestContext, request: Message) -> Message:
         from barnabas.coord.cluster.local_controller import Outcome
 
         image = broker.image
-        origin = Asked(ctx.principal, broker.loop.now_ms(), image.metadata_version)
+        origin = Requester(ctx.principal, broker.loop.now_ms(), image.metadata_version)
         if isinstance(request, CreateDelegationTokenRequest):
             return Outcome(*create_token(settings, request, origin, lambda: uuid_to_text(broker.log_dirs.new_id())))
         if isinstance(request, RenewDelegationTokenRequest):

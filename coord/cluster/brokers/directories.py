@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 
 from barnabas.coord.cluster.broker_image import BrokerImage
-from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges, is_online
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, LeaderChanges, PartitionPlace, is_online
 from barnabas.coord.cluster.partitions.partition_change import DIRECTORIES_SINCE
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.log_dirs import (
@@ -34,14 +34,14 @@ def assign_replicas_steps(
     assigned: set[tuple[Uuid, int]] = set()
     count = 0
     for directory in request.directories:
-        told = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
-        response.directories.append(told)
+        directory_result = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
+        response.directories.append(directory_result)
         for topic in directory.topics:
-            answered = AssignReplicasToDirsResponseTopicData(topic_id=topic.topic_id)
-            told.topics.append(answered)
+            topic_result = AssignReplicasToDirsResponseTopicData(topic_id=topic.topic_id)
+            directory_result.topics.append(topic_result)
             for entry in topic.partitions:
                 result = AssignReplicasToDirsResponsePartitionData(partition_index=entry.partition_index)
-                answered.partitions.append(result)
+                topic_result.partitions.append(result)
                 key = (topic.topic_id, entry.partition_index)
                 try:
                     if key in assigned:
@@ -58,17 +58,17 @@ def assign_replicas_steps(
     return records, response
 
 
-def _find(changes: LeaderChanges, topic_id: Uuid, index: int) -> Found:
+def _find(changes: LeaderChanges, topic_id: Uuid, index: int) -> PartitionPlace:
     topic = changes.image.topics_by_id.get(topic_id)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
     partition = topic.partitions.get(index)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    return Found(topic, index, partition)
+    return PartitionPlace(topic, index, partition)
 
 
-def _assign(changes: LeaderChanges, broker: BrokerImage, place: Found, directory: Uuid) -> Message | None:
+def _assign(changes: LeaderChanges, broker: BrokerImage, place: PartitionPlace, directory: Uuid) -> Message | None:
     partition = place.partition
     if broker.id not in partition.replicas:
         raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)

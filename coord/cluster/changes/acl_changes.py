@@ -7,7 +7,7 @@ ACL that is there already is created successfully and changes nothing. Source: K
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Final
+from typing import Any, Final
 
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.security.acl_filters import AclFilter, filter_of
@@ -126,29 +126,23 @@ def acl_of(creation: AclCreation) -> Acl:
 
 
 def _record(acl: Acl, acl_id: Uuid) -> AccessControlEntryRecord:
-    return AccessControlEntryRecord(
-        id=acl_id,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
+    return AccessControlEntryRecord(id=acl_id, **_fields(acl))
 
 
 def _matching(acl: Acl) -> DeleteAclsMatchingAcl:
-    return DeleteAclsMatchingAcl(
-        error_message=None,
-        resource_type=acl.resource_type,
-        resource_name=acl.resource_name,
-        pattern_type=acl.pattern_type,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
+    return DeleteAclsMatchingAcl(error_message=None, **_fields(acl))
+
+
+def _fields(acl: Acl) -> dict[str, Any]:
+    return {
+        "resource_type": acl.resource_type,
+        "resource_name": acl.resource_name,
+        "pattern_type": acl.pattern_type,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation,
+        "permission_type": acl.permission,
+    }
 
 
 def _check(acl: Acl, *, ranges: bool) -> None:

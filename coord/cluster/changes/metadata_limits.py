@@ -76,15 +76,15 @@ def _credentials(image: ClusterImage, new: list[Message], limits: MetadataLimits
 
 def _tokens(image: ClusterImage, new: list[Message], limits: MetadataLimits) -> Room:
     owners = Counter(
-        one.owner for one in new if isinstance(one, DelegationTokenRecord) and one.token_id not in image.tokens
+        token.owner for token in new if isinstance(token, DelegationTokenRecord) and token.token_id not in image.tokens
     )
     if not owners:
         return  # renewed ones
     count = len(image.tokens) + owners.total()
     yield count, limits.delegation_tokens, "delegation tokens"
-    for one in image.tokens.values():
-        if one.owner in owners:
-            owners[one.owner] += 1
+    for token in image.tokens.values():
+        if token.owner in owners:
+            owners[token.owner] += 1
     most = limits.delegation_tokens_of_owner
     for count in owners.values():
         yield count, most, "delegation tokens of owner"

@@ -39,11 +39,11 @@ def usable_brokers(image: ClusterImage) -> Iterator[UsableBroker]:
 class _Ring:
     """Brokers that take turns: in each round every one is given once, and each round begins one later."""
 
-    __slots__ = ("_given", "_offset", "_round", "brokers")
+    __slots__ = ("_offset", "_round", "_taken", "brokers")
 
     def __init__(self) -> None:
         self.brokers: list[int] = []
-        self._given = 0
+        self._taken = 0
         self._offset = 0
         self._round = 0
 
@@ -59,12 +59,12 @@ class _Ring:
         if not count:
             return None
         if self._round != number:
-            self._round, self._given = number, 0
+            self._round, self._taken = number, 0
             self._offset = (self._offset + 1) % count
-        if self._given >= count:
+        if self._taken >= count:
             return None
-        self._given += 1
-        return self.brokers[(self._given - 1 + self._offset) % count]
+        self._taken += 1
+        return self.brokers[(self._taken - 1 + self._offset) % count]
 
 
 class _Rack:

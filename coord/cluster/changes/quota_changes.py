@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Final
 
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.security.quota_keys import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, Entity
+from barnabas.coord.quotas.keys import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, Entity
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
 from barnabas.wire.messages.quotas import (

@@ -22,10 +22,10 @@ COMPARED_PER_STEP: Final = 1000
 def image_diff_steps(old: ClusterImage, new: ClusterImage) -> Generator[None, None, ClusterDelta]:
     """The delta that leads from one image to the other; yields after each step. Neither may change meanwhile."""
     delta = ClusterDelta()
-    for topic_id, gone in old.topics_by_id.items():
+    for topic_id, deleted_topic in old.topics_by_id.items():
         if topic_id not in new.topics_by_id:
             delta.removed_topic_ids.add(topic_id)
-            delta.deleted_topics[topic_id] = gone
+            delta.deleted_topics[topic_id] = deleted_topic
     compared = 0
     for topic_id, topic in new.topics_by_id.items():
         before = old.topics_by_id.get(topic_id)

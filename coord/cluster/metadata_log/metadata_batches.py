@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_log.metadata_serde import as_written, decode_record, encode_record
-from barnabas.coord.cluster.metadata_log.replay import replay_in_steps, replay_record
+from barnabas.coord.cluster.metadata_log.replay import replay_in_steps
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.batches.records import (
     BatchBuilder,
@@ -94,26 +94,17 @@ def replay_batches(buffer: Buffer, image: ClusterImage, delta: ClusterDelta, *, 
 
     With `partial_ok` the last batch may be incomplete, as in a read of a log, and is ignored.
     """
-    for batch in iter_batches(buffer, partial_ok=partial_ok):
-        if not batch.crc_is_valid():
-            raise UnknownMetadataError(f"The metadata batch at offset {batch.base_offset} has an invalid CRC")
-        if batch.is_control:
-            _replay_control(batch, image)
-        else:
-            for record in iter_records(batch):
-                if record.value is None:
-                    raise UnknownMetadataError(f"The metadata record at offset {record.offset} has no value")
-                replay_record(image, decode_record(record.value), delta)
-        image.offset = batch.last_offset
-        image.epoch = max(image.epoch, batch.partition_leader_epoch)
+    result_of(replay_batches_in_steps(buffer, image, delta, partial_ok=partial_ok))
 
 
-def replay_batches_in_steps(buffer: Buffer, image: ClusterImage, delta: ClusterDelta) -> Generator[None, None, None]:
-    """Replay the whole batches of a read of the log; yields after each `RECORDS_PER_STEP` records.
+def replay_batches_in_steps(
+    buffer: Buffer, image: ClusterImage, delta: ClusterDelta, *, partial_ok: bool = True
+) -> Generator[None, None, None]:
+    """As `replay_batches`; yields after each `RECORDS_PER_STEP` records.
 
     The image's offset advances with each batch, so it never shows a part of one.
     """
-    for batch in iter_batches(buffer, partial_ok=True):
+    for batch in iter_batches(buffer, partial_ok=partial_ok):
         if not batch.crc_is_valid():
             raise UnknownMetadataError(f"The metadata batch at offset {batch.base_offset} has an invalid CRC")
         if batch.is_control:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
-from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, LeaderChanges, PartitionPlace
 from barnabas.coord.cluster.partitions.partition_change import RECOVERED, RECOVERING
 from barnabas.coord.cluster.topic_image import NO_LEADER_CHANGE, PartitionImage
 from barnabas.wire.errors import ErrorCode
@@ -38,11 +38,11 @@ def alter_partition_steps(
     count = 0
     for entry in request.topics:
         topic = changes.image.topics_by_id.get(entry.topic_id)
-        answered = AlterPartitionResponseTopicData(topic_id=entry.topic_id)
-        response.topics.append(answered)
+        topic_result = AlterPartitionResponseTopicData(topic_id=entry.topic_id)
+        response.topics.append(topic_result)
         for data in entry.partitions:
             result = AlterPartitionResponsePartitionData(partition_index=data.partition_index)
-            answered.partitions.append(result)
+            topic_result.partitions.append(result)
             partition = None if topic is None else topic.partitions.get(data.partition_index)
             if topic is None:
                 result.error_code = ErrorCode.UNKNOWN_TOPIC_ID
@@ -51,7 +51,7 @@ def alter_partition_steps(
             elif (entry.topic_id, data.partition_index) in altered:  # the second time its partition epoch is old
                 result.error_code = ErrorCode.INVALID_UPDATE_VERSION
             else:
-                place = Found(topic, data.partition_index, partition)
+                place = PartitionPlace(topic, data.partition_index, partition)
                 record = _alter(changes, request.broker_id, place, data, version, result)
                 if record is not None:
                     records.append(record)
@@ -65,7 +65,7 @@ def alter_partition_steps(
 def _alter(
     changes: LeaderChanges,
     broker_id: int,
-    place: Found,
+    place: PartitionPlace,
     data: AlterPartitionRequestPartitionData,
     version: int,
     result: AlterPartitionResponsePartitionData,

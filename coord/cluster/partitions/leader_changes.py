@@ -36,7 +36,7 @@ CHANGED_PER_STEP: Final = 50
 Steps = Generator[None, None, None]
 
 
-class Found(NamedTuple):
+class PartitionPlace(NamedTuple):
     """One partition of the image."""
 
     topic: TopicImage
@@ -78,7 +78,7 @@ class LeaderChanges:
     # One partition
 
     def change(
-        self, place: Found, is_active: Callable[[int], bool] | None = None, *, may_be_unclean: bool = True
+        self, place: PartitionPlace, is_active: Callable[[int], bool] | None = None, *, may_be_unclean: bool = True
     ) -> PartitionChange:
         """A change of a partition, with an election that is unclean only if the topic's config allows it."""
         topic, index, partition = place
@@ -101,14 +101,14 @@ class LeaderChanges:
 
     # Many partitions
 
-    def visit(self, is_selected: Callable[[PartitionImage], bool]) -> Generator[None, None, list[Found]]:
+    def visit(self, is_selected: Callable[[PartitionImage], bool]) -> Generator[None, None, list[PartitionPlace]]:
         """The partitions that `is_selected` chooses, in the order of the image."""
         places = []
         visited = 0
         for topic in self.image.topics.values():
             for index, partition in topic.partitions.items():
                 if is_selected(partition):
-                    places.append(Found(topic, index, partition))
+                    places.append(PartitionPlace(topic, index, partition))
                 visited += 1
                 if visited % VISITED_PER_STEP == 0:
                     yield
@@ -128,7 +128,7 @@ class LeaderChanges:
 
     def update(
         self,
-        places: Iterable[Found],
+        places: Iterable[PartitionPlace],
         records: list[Message],
         *,
         leaving: int = NO_LEADER,

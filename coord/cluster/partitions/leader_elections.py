@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from enum import IntEnum
 from typing import Final
 
-from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, LeaderChanges, PartitionPlace
 from barnabas.coord.cluster.partitions.partition_change import Election
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -51,9 +51,9 @@ def elect_leaders_steps(
     response = ElectLeadersResponse()
     elected: set[tuple[str, int]] = set()
     count = 0
-    for name, indexes in _asked(changes, request):
-        answered = ReplicaElectionResult(topic=name)
-        response.replica_election_results.append(answered)
+    for name, indexes in _requested(changes, request):
+        topic_result = ReplicaElectionResult(topic=name)
+        response.replica_election_results.append(topic_result)
         for index in indexes:
             result = ElectLeadersResponsePartitionResult(partition_id=index, error_message=None)
             try:
@@ -64,14 +64,14 @@ def elect_leaders_steps(
             except KafkaError as error:
                 result.error_code, result.error_message = error.code, error.message
             if request.topic_partitions is not None or result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
-                answered.partition_result.append(result)
+                topic_result.partition_result.append(result)
             count += 1
             if count % CHANGED_PER_STEP == 0:
                 yield
     return records, response
 
 
-def _asked(changes: LeaderChanges, request: ElectLeadersRequest) -> Iterator[tuple[str, list[int]]]:
+def _requested(changes: LeaderChanges, request: ElectLeadersRequest) -> Iterator[tuple[str, list[int]]]:
     if request.topic_partitions is None:
         for topic in changes.image.topics.values():
             yield topic.name, list(topic.partitions)
@@ -90,7 +90,7 @@ def _elect(changes: LeaderChanges, name: str, index: int, kind: ElectionType) ->
     is_preferred = kind is ElectionType.PREFERRED
     if not needs_election(partition, kind):
         raise _error(ErrorCode.ELECTION_NOT_NEEDED)
-    change = changes.change(Found(topic, index, partition))
+    change = changes.change(PartitionPlace(topic, index, partition))
     change.election = Election.PREFERRED if is_preferred else Election.UNCLEAN
     record = change.build()
     if record is None:
@@ -127,7 +127,7 @@ def unclean_steps(changes: LeaderChanges) -> Generator[None, None, tuple[list[Me
 
 
 def _elect_all(
-    changes: LeaderChanges, places: list[Found], election: Election
+    changes: LeaderChanges, places: list[PartitionPlace], election: Election
 ) -> Generator[None, None, tuple[list[Message], bool]]:
     records: list[Message] = []
     for count, place in enumerate(places, 1):

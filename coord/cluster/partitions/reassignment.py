@@ -16,7 +16,12 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import Final
 
 from barnabas.coord.cluster.changes.placement import check_manual_assignment
-from barnabas.coord.cluster.partitions.leader_changes import CHANGED_PER_STEP, VISITED_PER_STEP, Found, LeaderChanges
+from barnabas.coord.cluster.partitions.leader_changes import (
+    CHANGED_PER_STEP,
+    VISITED_PER_STEP,
+    LeaderChanges,
+    PartitionPlace,
+)
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (
@@ -45,12 +50,12 @@ def alter_reassignments_steps(
     altered: set[tuple[str, int]] = set()
     count = 0
     for topic in request.topics:
-        answered = ReassignableTopicResponse(name=topic.name)
-        response.responses.append(answered)
+        topic_response = ReassignableTopicResponse(name=topic.name)
+        response.responses.append(topic_response)
         for entry in topic.partitions:
             index = entry.partition_index
             result = ReassignablePartitionResponse(partition_index=index, error_message=None)
-            answered.partitions.append(result)
+            topic_response.partitions.append(result)
             try:
                 if (topic.name, index) in altered:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice.")
@@ -72,14 +77,14 @@ def alter_reassignments_steps(
     return records, response
 
 
-def _find(changes: LeaderChanges, name: str, index: int) -> Found:
+def _find(changes: LeaderChanges, name: str, index: int) -> PartitionPlace:
     topic = changes.image.topics.get(name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     partition = topic.partitions.get(index)
     if partition is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
-    return Found(topic, index, partition)
+    return PartitionPlace(topic, index, partition)
 
 
 def is_reassigning(partition: PartitionImage) -> bool:
@@ -87,7 +92,7 @@ def is_reassigning(partition: PartitionImage) -> bool:
     return bool(partition.adding_replicas or partition.removing_replicas)
 
 
-def _cancel(changes: LeaderChanges, place: Found) -> Message | None:
+def _cancel(changes: LeaderChanges, place: PartitionPlace) -> Message | None:
     topic, index, partition = place
     if not is_reassigning(partition):
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, _NOTHING_TO_CANCEL)
@@ -116,7 +121,7 @@ def _check_replication_factor(partition: PartitionImage, target: list[int]) -> N
         )
 
 
-def _reassign(changes: LeaderChanges, place: Found, target: list[int]) -> Message | None:
+def _reassign(changes: LeaderChanges, place: PartitionPlace, target: list[int]) -> Message | None:
     check_manual_assignment(target, changes.image.brokers, None)
     partition = place.partition
     removing = sorted(set(partition.replicas) - set(target))
@@ -133,7 +138,7 @@ def list_reassignments_steps(
     """The reassignments in progress, of all partitions or of those asked for."""
     response = ListPartitionReassignmentsResponse(error_message=None)
     visited = 0
-    for topic, indexes in _asked(changes, request):
+    for topic, indexes in _requested(changes, request):
         ongoing = OngoingTopicReassignment(name=topic.name)
         for index in indexes:
             partition = topic.partitions.get(index)
@@ -154,7 +159,7 @@ def list_reassignments_steps(
     return response
 
 
-def _asked(
+def _requested(
     changes: LeaderChanges, request: ListPartitionReassignmentsRequest
 ) -> Iterator[tuple[TopicImage, Iterable[int]]]:
     if request.topics is None:

@@ -54,20 +54,20 @@ def _share(
     if partitions:
         readers = -(-len(order) // len(partitions))
         sharing = _Sharing(partitions, readers)
-        kept = {member_id: sharing.keep(members[member_id]) for member_id in order}
+        shares = {member_id: sharing.keep(members[member_id]) for member_id in order}
         quota, extra = divmod(readers * len(partitions), len(order))
-        by_wish = sorted(order, key=lambda member_id: (len(held[member_id]), -len(kept[member_id])))
+        by_wish = sorted(order, key=lambda member_id: (len(held[member_id]), -len(shares[member_id])))
         quotas = {member_id: quota + (rank < extra) for rank, member_id in enumerate(by_wish)}
         for member_id in order:
-            sharing.trim(kept[member_id], quotas[member_id])
+            sharing.trim(shares[member_id], quotas[member_id])
         sharing.start_filling()
         for member_id in order:
-            sharing.fill(kept[member_id], quotas[member_id])
+            sharing.fill(shares[member_id], quotas[member_id])
         for member_id in order:
-            while len(kept[member_id]) < quotas[member_id]:
-                sharing.swap(member_id, kept)
+            while len(shares[member_id]) < quotas[member_id]:
+                sharing.swap(member_id, shares)
         for member_id in order:
-            held[member_id] |= kept[member_id]
+            held[member_id] |= shares[member_id]
 
 
 class _Sharing:
@@ -81,54 +81,54 @@ class _Sharing:
     def keep(self, member: MemberSpec) -> set[TopicPartition]:
         """The partitions that the member has and that still need a reader."""
         needed = self._needed
-        kept = set()
+        share = set()
         for topic in self._topics & member.assigned.keys():
             for index in member.assigned[topic]:
                 partition = (topic, index)
                 if needed.get(partition):
                     needed[partition] -= 1
-                    kept.add(partition)
-        return kept
+                    share.add(partition)
+        return share
 
-    def trim(self, mine: set[TopicPartition], quota: int) -> None:
+    def trim(self, share: set[TopicPartition], quota: int) -> None:
         """Release what the member has over its quota, first partitions that others read too."""
-        over = len(mine) - quota
+        over = len(share) - quota
         if over > 0:
-            for partition in sorted(mine, key=lambda partition: (-self._needed[partition], partition))[-over:]:
-                mine.remove(partition)
+            for partition in sorted(share, key=lambda partition: (-self._needed[partition], partition))[-over:]:
+                share.remove(partition)
                 self._needed[partition] += 1
 
     def start_filling(self) -> None:
         """Queue the partitions that need readers, each once; a partition that needs more is appended again."""
         self._queue.extend(partition for partition, needed in self._needed.items() if needed)
 
-    def fill(self, mine: set[TopicPartition], quota: int) -> None:
+    def fill(self, share: set[TopicPartition], quota: int) -> None:
         """Fill the member's quota with partitions that need readers and that it does not read."""
         passed = []
-        while len(mine) < quota and self._queue:
+        while len(share) < quota and self._queue:
             partition = self._queue.popleft()
-            if partition in mine:
+            if partition in share:
                 passed.append(partition)
             else:
-                self._take(partition, mine)
+                self._take(partition, share)
         self._queue.extendleft(reversed(passed))
 
-    def _take(self, partition: TopicPartition, mine: set[TopicPartition]) -> None:
-        mine.add(partition)
+    def _take(self, partition: TopicPartition, share: set[TopicPartition]) -> None:
+        share.add(partition)
         self._needed[partition] -= 1
         if self._needed[partition]:
             self._queue.append(partition)
 
-    def swap(self, member_id: str, kept: dict[str, set[TopicPartition]]) -> None:
+    def swap(self, member_id: str, shares: dict[str, set[TopicPartition]]) -> None:
         """The member reads all partitions that still need readers: another member takes one for one of its own.
 
         There always is such a member: one that does not read the partition, since that needs a reader, and has its full
         share, since otherwise it would have taken it; so it has a partition that this member does not have.
         """
-        mine = kept[member_id]
+        share = shares[member_id]
         partition = self._queue.popleft()
-        giver = next(theirs for theirs in kept.values() if partition not in theirs)
-        given_away = min(giver - mine)
+        giver = next(theirs for theirs in shares.values() if partition not in theirs)
+        given_away = min(giver - share)
         giver.remove(given_away)
-        mine.add(given_away)
+        share.add(given_away)
         self._take(partition, giver)

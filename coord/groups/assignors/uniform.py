@@ -36,7 +36,7 @@ class _Shares:
         self._members = members
         self._unowned = {topic: set(range(size)) for topic, size in topics.items()}
         self._total = sum(topics.values())
-        self._kept: dict[str, dict[Uuid, frozenset[int]]] = {}
+        self._assigned: dict[str, dict[Uuid, frozenset[int]]] = {}
 
     def assign(self) -> Assignment:
         order = sorted(self._members)
@@ -52,11 +52,11 @@ class _Shares:
             missing = quotas[member_id] - counts[member_id]
             if missing > 0:
                 self._give(member_id, [next(pool) for _ in range(missing)])
-        return {member_id: self._kept[member_id] for member_id in self._members}
+        return {member_id: self._assigned[member_id] for member_id in self._members}
 
     def _keep(self, member_id: str) -> int:
         """Keep the member's partitions of the topics; of two owners of a partition the first keeps it."""
-        kept = self._kept[member_id] = {}
+        assigned = self._assigned[member_id] = {}
         count = 0
         for topic, partitions in self._members[member_id].assigned.items():
             unowned = self._unowned.get(topic)
@@ -64,31 +64,31 @@ class _Shares:
                 continue
             mine = partitions if partitions <= unowned else partitions & unowned
             if mine:
-                kept[topic] = mine
+                assigned[topic] = mine
                 unowned -= mine
                 count += len(mine)
         return count
 
     def _revoke(self, member_id: str, quota: int) -> None:
         """Release what the member has over its quota: the last partitions of the last topics."""
-        kept = self._kept[member_id]
-        for topic in sorted(kept):
-            mine = kept[topic]
-            if len(mine) > quota:
-                staying = frozenset(sorted(mine)[:quota])
-                self._unowned[topic] |= mine - staying
+        assigned = self._assigned[member_id]
+        for topic in sorted(assigned):
+            indexes = assigned[topic]
+            if len(indexes) > quota:
+                staying = frozenset(sorted(indexes)[:quota])
+                self._unowned[topic] |= indexes - staying
                 if staying:
-                    kept[topic] = staying
+                    assigned[topic] = staying
                 else:
-                    del kept[topic]
+                    del assigned[topic]
                 quota = 0
             else:
-                quota -= len(mine)
+                quota -= len(indexes)
 
     def _give(self, member_id: str, partitions: list[tuple[Uuid, int]]) -> None:
         gained: dict[Uuid, list[int]] = {}
         for topic, index in partitions:
             gained.setdefault(topic, []).append(index)
-        kept = self._kept[member_id]
+        assigned = self._assigned[member_id]
         for topic, indexes in gained.items():
-            kept[topic] = kept.get(topic, frozenset()).union(indexes)
+            assigned[topic] = assigned.get(topic, frozenset()).union(indexes)

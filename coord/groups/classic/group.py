@@ -280,10 +280,10 @@ class ClassicGroup:
         """
         if self.state is not GroupState.COMPLETING_REBALANCE or value.generation != self.generation:
             return
-        for kept in value.members:
-            member = self.members.get(kept.member_id)
+        for recorded in value.members:
+            member = self.members.get(recorded.member_id)
             if member is not None:
-                member.assignment = bytes(kept.assignment)
+                member.assignment = bytes(recorded.assignment)
         self.become(GroupState.STABLE, at)
 
     @classmethod
@@ -296,18 +296,20 @@ class ClassicGroup:
         group.protocol_type = value.protocol_type or None
         group.protocol = value.protocol
         group.leader = value.leader
-        for kept in value.members:
-            rebalance_timeout_ms = kept.rebalance_timeout if kept.rebalance_timeout >= 0 else kept.session_timeout
-            member = ClassicMember(
-                kept.member_id,
-                kept.group_instance_id,
-                client_id=kept.client_id,
-                client_host=kept.client_host,
-                rebalance_timeout_ms=rebalance_timeout_ms,
-                session_timeout_ms=kept.session_timeout,
-                protocols=[(value.protocol or "", bytes(kept.subscription))],
+        for recorded in value.members:
+            rebalance_timeout_ms = (
+                recorded.rebalance_timeout if recorded.rebalance_timeout >= 0 else recorded.session_timeout
             )
-            member.assignment = bytes(kept.assignment)
+            member = ClassicMember(
+                recorded.member_id,
+                recorded.group_instance_id,
+                client_id=recorded.client_id,
+                client_host=recorded.client_host,
+                rebalance_timeout_ms=rebalance_timeout_ms,
+                session_timeout_ms=recorded.session_timeout,
+                protocols=[(value.protocol or "", bytes(recorded.subscription))],
+            )
+            member.assignment = bytes(recorded.assignment)
             group.add(member, None)
         if group.leader not in group.members:
             group.leader = next(iter(group.members), None)

@@ -6,58 +6,39 @@ ticket is answered once.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.groups import JoinGroupRequestProtocol
+    from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
 
 NO_ASSIGNMENT = b""
 
+MEMBER_ID_REQUIRED_SINCE = 4
+"""From this JoinGroup version on, a new member has to join again with the member id it is sent (KIP-394)."""
 
+
+@dataclass(slots=True, eq=False, repr=False)
 class ClassicMember:
     """A member: a consumer, a Connect worker, or another client that joins."""
 
-    __slots__ = (
-        "assignment",
-        "client_host",
-        "client_id",
-        "instance_id",
-        "is_new",
-        "join_ticket",
-        "member_id",
-        "protocols",
-        "rebalance_timeout_ms",
-        "session_timeout_ms",
-        "sync_ticket",
-    )
-
-    def __init__(
-        self,
-        member_id: str,
-        instance_id: str | None,
-        *,
-        client_id: str,
-        client_host: str,
-        rebalance_timeout_ms: int,
-        session_timeout_ms: int,
-        protocols: Sequence[tuple[str, bytes]],
-    ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.session_timeout_ms = session_timeout_ms
-        self.protocols = list(protocols)
-        """(name, metadata) in the member's order of preference."""
-        self.assignment = NO_ASSIGNMENT
-        self.is_new = False
-        """Its first JoinGroup is parked; it cannot send heartbeats until that is answered."""
-        self.join_ticket: Ticket | None = None
-        self.sync_ticket: Ticket | None = None
+    member_id: str
+    instance_id: str | None
+    _: KW_ONLY
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: list[tuple[str, bytes]]
+    """(name, metadata) in the member's order of preference."""
+    assignment: bytes = NO_ASSIGNMENT
+    is_new: bool = False
+    """Its first JoinGroup is parked; it cannot send heartbeats until that is answered."""
+    join_ticket: Ticket | None = None
+    sync_ticket: Ticket | None = None
 
     @property
     def held_bytes(self) -> int:
@@ -94,3 +75,8 @@ class ClassicMember:
 def protocol_list(protocols: Sequence[JoinGroupRequestProtocol]) -> list[tuple[str, bytes]]:
     """The protocols of a JoinGroup request as (name, metadata)."""
     return [(protocol.name, bytes(protocol.metadata)) for protocol in protocols]
+
+
+def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
+    """JoinGroup v0 has no rebalance timeout: it is the session timeout then."""
+    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms

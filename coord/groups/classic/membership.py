@@ -6,26 +6,32 @@ KIP-345; member ids required before the first join: KIP-394; leaving in batches:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic.answers import (
+from barnabas.coord.groups.classic.group import ClassicGroup
+from barnabas.coord.groups.classic.member import (
+    MEMBER_ID_REQUIRED_SINCE,
+    ClassicMember,
+    protocol_list,
+    rebalance_timeout_ms,
+)
+from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
+from barnabas.coord.groups.classic.responses import (
     UNKNOWN_MEMBER_ID,
     join_error,
     joined,
+    member_response,
     static_rejoined,
     sync_error,
     synced,
 )
-from barnabas.coord.groups.classic.group import ClassicGroup
-from barnabas.coord.groups.classic.member import ClassicMember, protocol_list
-from barnabas.coord.groups.classic.rebalance import Rebalance, TimerKey
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.group import SHARE
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,13 +50,21 @@ if TYPE_CHECKING:
         SyncGroupResponse,
     )
 
-MEMBER_ID_REQUIRED_SINCE = 4
-"""From this JoinGroup version on, a new member has to join again with the member id it is sent (KIP-394)."""
 SKIP_ASSIGNMENT_SINCE = 9
 
 _MAX_PREFIX = 1000
 """How much of a client id or instance id a member id has, characters: the longest ones fill a string field alone."""
 _JOINED_STATES = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+
+
+class _Join(NamedTuple):
+    """One JoinGroup, and the result of its handling."""
+
+    request: JoinGroupRequest
+    ticket: Ticket
+    context: ClientContext
+    at: Moment
+    result: Result
 
 
 class Membership:
@@ -93,9 +107,10 @@ class Membership:
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if is_new_group:
             self._create(group, result)
+        accepted = _Join(request, ticket, context, at, result)
         if request.member_id == UNKNOWN_MEMBER_ID:
-            return self._join_new(group, request, ticket, context, at, result)
-        return self._join_existing(group, request, ticket, context, at, result)
+            return self._join_new(group, accepted)
+        return self._join_existing(group, accepted)
 
     def _joinable(self, group_id: str, result: Result) -> ClassicGroup | None:
         """The classic group, or None when it is to be created; an empty group of another type is removed for it."""
@@ -114,17 +129,17 @@ class Membership:
         result.records.append(records.group_metadata(group.group_id, group.to_record({})))
 
         def undo(at: Moment) -> Result:
-            undone = Result()
+            result_of_undo = Result()
             for member in group.members.values():
                 error = join_error(UNKNOWN_MEMBER_ID, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-                self._rebalance.answer_join(member, error, undone)
+                self._rebalance.answer_join(member, error, result_of_undo)
             self._rebalance.forget(group)
             if before is None:
                 del self._groups[group.group_id]
             else:
                 self._groups[group.group_id] = before
             group.become(GroupState.DEAD, at)
-            return undone
+            return result_of_undo
 
         result.on_failure(undo)
 
@@ -150,39 +165,26 @@ class Membership:
             return member is not None or len(group.members) < self._config.max_size
         return True
 
-    def _join_new(
-        self,
-        group: ClassicGroup,
-        request: JoinGroupRequest,
-        ticket: Ticket,
-        context: ClientContext,
-        at: Moment,
-        result: Result,
-    ) -> JoinGroupResponse | None:
+    def _join_new(self, group: ClassicGroup, join: _Join) -> JoinGroupResponse | None:
+        request = join.request
         instance_id = request.group_instance_id
-        prefix = instance_id if instance_id is not None else context.client_id
+        prefix = instance_id if instance_id is not None else join.context.client_id
         member_id = f"{prefix[:_MAX_PREFIX]}-{self._new_id()}"
         if instance_id is not None and instance_id in group.static_members:
-            return self._replace_static(group, request, member_id, ticket, context, at, result)
-        if instance_id is None and context.api_version >= MEMBER_ID_REQUIRED_SINCE:
+            self._replace_static(group, join, member_id)
+            return None
+        if instance_id is None and join.context.api_version >= MEMBER_ID_REQUIRED_SINCE:
             group.pending_joins.add(member_id)
             key = TimerKey("session", group.group_id, member_id)
-            self._timers.set(key, at.now + request.session_timeout_ms / 1000)
+            self._timers.set(key, join.at.now + request.session_timeout_ms / 1000)
             return join_error(member_id, ErrorCode.MEMBER_ID_REQUIRED)
-        self._add(group, request, member_id, ticket, context, at, result)
+        self._add(group, join, member_id)
         return None
 
-    def _join_existing(
-        self,
-        group: ClassicGroup,
-        request: JoinGroupRequest,
-        ticket: Ticket,
-        context: ClientContext,
-        at: Moment,
-        result: Result,
-    ) -> JoinGroupResponse | None:
+    def _join_existing(self, group: ClassicGroup, join: _Join) -> JoinGroupResponse | None:
+        request = join.request
         if request.member_id in group.pending_joins and request.group_instance_id is None:
-            self._add(group, request, request.member_id, ticket, context, at, result)
+            self._add(group, join, request.member_id)
             return None
         member = group.validate(request.member_id, request.group_instance_id)
         has_changed = not member.matches(protocol_list(request.protocols))
@@ -193,26 +195,18 @@ class Membership:
             return joined(group, member.member_id)
         if group.state is GroupState.EMPTY:
             raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-        self._update(group, member, request, ticket, result)
-        self._rebalance.prepare_or_complete(group, at, result)
+        self._update(group, member, join)
+        self._rebalance.prepare_or_complete(group, join.at, join.result)
         return None
 
-    def _add(
-        self,
-        group: ClassicGroup,
-        request: JoinGroupRequest,
-        member_id: str,
-        ticket: Ticket,
-        context: ClientContext,
-        at: Moment,
-        result: Result,
-    ) -> None:
+    def _add(self, group: ClassicGroup, join: _Join, member_id: str) -> None:
+        request, context, at = join.request, join.context, join.at
         member = ClassicMember(
             member_id,
             request.group_instance_id,
             client_id=context.client_id,
             client_host=context.client_host,
-            rebalance_timeout_ms=_rebalance_timeout_ms(request),
+            rebalance_timeout_ms=rebalance_timeout_ms(request),
             session_timeout_ms=request.session_timeout_ms,
             protocols=protocol_list(request.protocols),
         )
@@ -221,31 +215,22 @@ class Membership:
             group.protocol_type = request.protocol_type
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.member_came_during_delay = True
-        group.add(member, ticket)
+        group.add(member, join.ticket)
         # A new member cannot send heartbeats, and one that retries would be in the group twice: so its parked JoinGroup
         # has its own time limit.
         key = TimerKey("session", group.group_id, member_id)
         self._timers.set(key, at.now + self._config.new_member_join_timeout_ms / 1000)
-        self._rebalance.prepare_or_complete(group, at, result)
+        self._rebalance.prepare_or_complete(group, at, join.result)
 
-    def _update(
-        self, group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest, ticket: Ticket, result: Result
-    ) -> None:
-        timeout_ms = _rebalance_timeout_ms(request)
+    def _update(self, group: ClassicGroup, member: ClassicMember, join: _Join) -> None:
+        request = join.request
+        timeout_ms = rebalance_timeout_ms(request)
         group.update(member, protocol_list(request.protocols), timeout_ms, request.session_timeout_ms)
-        self._rebalance.park_join(member, ticket, result)
+        self._rebalance.park_join(member, join.ticket, join.result)
 
-    def _replace_static(
-        self,
-        group: ClassicGroup,
-        request: JoinGroupRequest,
-        member_id: str,
-        ticket: Ticket,
-        context: ClientContext,
-        at: Moment,
-        result: Result,
-    ) -> JoinGroupResponse | None:
+    def _replace_static(self, group: ClassicGroup, join: _Join, member_id: str) -> None:
         """A static member joins again, after a restart of its process: it continues with a new member id."""
+        request, ticket, context, at, result = join
         old_id = group.static_members[request.group_instance_id or ""]
         leader_before = group.leader or ""
         old = group.members[old_id]
@@ -256,7 +241,7 @@ class Membership:
         member = group.replace_static(old_id, member_id)
         self._rebalance.renew_session(group, member, at)
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
-        self._update(group, member, request, ticket, result)
+        self._update(group, member, join)
         if group.state is GroupState.COMPLETING_REBALANCE:
             # The leader may be making an assignment for the old member id.
             self._rebalance.prepare(group, at, result)
@@ -267,7 +252,7 @@ class Membership:
             knows_skip = context.api_version >= SKIP_ASSIGNMENT_SINCE
             response = static_rejoined(group, member, leader_before=leader_before, knows_skip=knows_skip)
             result.reply(ticket, response, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
-            assignments = {key: kept.assignment for key, kept in group.members.items()}
+            assignments = {key: current.assignment for key, current in group.members.items()}
             result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
 
             def undo(later: Moment) -> Result:
@@ -277,7 +262,6 @@ class Membership:
                 return Result()
 
             result.on_failure(undo)
-        return None
 
     # ---- SyncGroup
 
@@ -321,16 +305,18 @@ class Membership:
         group = self._groups.get(request.group_id)
         if not isinstance(group, ClassicGroup):
             error = ErrorCode.UNKNOWN_MEMBER_ID
-            return LeaveGroupResponse(members=[_left(identity, error) for identity in request.members])
+            return LeaveGroupResponse(members=[member_response(identity, error) for identity in request.members])
         if group.state is GroupState.DEAD:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        answers = [_left(identity, self._leave_one(group, identity, result)) for identity in request.members]
-        if any(response.error_code == 0 for response in answers):
+        responses = [
+            member_response(identity, self._leave_one(group, identity, result)) for identity in request.members
+        ]
+        if any(response.error_code == 0 for response in responses):
             if group.state in _JOINED_STATES:
                 self._rebalance.prepare_or_complete(group, at, result)
             else:
                 self._rebalance.complete_join_if_all_are_there(group, at, result)
-        return LeaveGroupResponse(members=answers)
+        return LeaveGroupResponse(members=responses)
 
     def _leave_one(self, group: ClassicGroup, identity: MemberIdentity, result: Result) -> ErrorCode:
         member_id = identity.member_id
@@ -356,16 +342,5 @@ class Membership:
         return group
 
 
-def _rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """JoinGroup v0 has no rebalance timeout: it is the session timeout then."""
-    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
-
-
 def _differs(requested: str | None, actual: str | None) -> bool:
     return requested is not None and actual is not None and requested != actual
-
-
-def _left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    return MemberResponse(
-        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(error)
-    )

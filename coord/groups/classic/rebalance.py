@@ -12,22 +12,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from barnabas.coord.groups import records
-from barnabas.coord.groups.classic.answers import (
+from barnabas.coord.groups.classic.member import NO_ASSIGNMENT, ClassicMember
+from barnabas.coord.groups.classic.responses import (
     UNKNOWN_MEMBER_ID,
     join_error,
-    joined_answers,
+    joined_responses,
     sync_error,
-    synced_answers,
+    synced_responses,
 )
-from barnabas.coord.groups.classic.member import NO_ASSIGNMENT, ClassicMember
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.coord.groups.classic.answers import Answer
     from barnabas.coord.groups.classic.group import ClassicGroup
+    from barnabas.coord.groups.classic.responses import Response
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.machine import Ticket
     from barnabas.wire.messages.groups import JoinGroupResponse, SyncGroupResponse
@@ -115,9 +115,9 @@ class Rebalance:
         if group.state is GroupState.EMPTY:
             result.records.append(records.group_metadata(group.group_id, group.to_record({})))
             return
-        answers = joined_answers(group)
+        response_for = joined_responses(group)
         for member in group.members.values():
-            self.answer_join(member, answers(member.member_id), result)
+            self.answer_join(member, response_for(member.member_id), result)
             self.renew_session(group, member, at)
             member.is_new = False
             group.pending_syncs[member.member_id] = None
@@ -150,10 +150,12 @@ class Rebalance:
     def store_assignment(self, group: ClassicGroup, assignments: dict[str, bytes], at: Moment, result: Result) -> None:
         """Write the leader's assignment. Once it is in the log, the group is Stable and SyncGroups are answered."""
         result.records.append(records.group_metadata(group.group_id, group.to_record(assignments)))
-        answers = synced_answers(group)
+        response_for = synced_responses(group)
         for member in group.members.values():
             if member.sync_ticket is not None:
-                result.reply(member.sync_ticket, answers(assignments.get(member.member_id, NO_ASSIGNMENT)), sync_error)
+                result.reply(
+                    member.sync_ticket, response_for(assignments.get(member.member_id, NO_ASSIGNMENT)), sync_error
+                )
                 member.sync_ticket = None
                 # The session could not expire while the SyncGroup was parked; it starts again now.
                 self.renew_session(group, member, at)
@@ -232,15 +234,15 @@ class Rebalance:
         member.sync_ticket = ticket
 
     @staticmethod
-    def answer_join(member: ClassicMember, answer: Answer[JoinGroupResponse], result: Result) -> None:
+    def answer_join(member: ClassicMember, response: Response[JoinGroupResponse], result: Result) -> None:
         """Answer the member's parked JoinGroup, if there is one."""
         if member.join_ticket is not None:
-            result.reply(member.join_ticket, answer)
+            result.reply(member.join_ticket, response)
             member.join_ticket = None
 
     @staticmethod
-    def answer_sync(member: ClassicMember, answer: Answer[SyncGroupResponse], result: Result) -> None:
+    def answer_sync(member: ClassicMember, response: Response[SyncGroupResponse], result: Result) -> None:
         """Answer the member's parked SyncGroup, if there is one."""
         if member.sync_ticket is not None:
-            result.reply(member.sync_ticket, answer)
+            result.reply(member.sync_ticket, response)
             member.sync_ticket = None

@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from barnabas.coord.groups.classic.answers import UNKNOWN_MEMBER_ID, join_error
-from barnabas.coord.groups.classic.member import protocol_list
+from barnabas.coord.groups.classic.member import MEMBER_ID_REQUIRED_SINCE, protocol_list, rebalance_timeout_ms
+from barnabas.coord.groups.classic.responses import UNKNOWN_MEMBER_ID, join_error, member_response
 from barnabas.coord.groups.classic.subscription import CONSUMER
 from barnabas.coord.groups.config import MigrationPolicy
 from barnabas.coord.groups.consumer.embedded_protocol import by_topic_id, read_subscription, write_assignment
@@ -31,7 +31,6 @@ from barnabas.wire.messages.groups import (
     HeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
-    MemberResponse,
     SyncGroupResponse,
 )
 
@@ -56,9 +55,6 @@ if TYPE_CHECKING:
     )
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
-
-MEMBER_ID_REQUIRED_SINCE = 4
-"""From this JoinGroup version on, a new member has to join again with the member id it is sent (KIP-394)."""
 
 
 class ClassicMembers:
@@ -91,16 +87,16 @@ class ClassicMembers:
         member_id = request.member_id or self._new_id()
         if needs_member_id(request, context):
             return join_error(member_id, ErrorCode.MEMBER_ID_REQUIRED)
-        said = classic_metadata(request.session_timeout_ms, protocol_list(request.protocols))
+        metadata = classic_metadata(request.session_timeout_ms, protocol_list(request.protocols))
         heartbeat = as_heartbeat(group, request, member_id, self._topics)
         owner = group.static_member(request.group_instance_id or "")
         if owner is not None:
-            back = _rejoined(owner, heartbeat, said, context)
-            staying = {key: member for key, member in group.members.items() if key != owner.member_id}
-            staying[member_id] = back
-            if not owner.speaks_classic and self._migration.may_downgrade(group, staying):
-                return self._downgrade(group, owner, back, staying, at, result)
-        outcome = self._membership.advance(group, heartbeat, member_id, said, context, at, result)
+            rejoined = _rejoined(owner, heartbeat, metadata, context)
+            remaining = {key: member for key, member in group.members.items() if key != owner.member_id}
+            remaining[member_id] = rejoined
+            if not owner.speaks_classic and self._migration.may_downgrade(group, remaining):
+                return self._downgrade(group, owner, rejoined, remaining, at, result)
+        outcome = self._membership.advance(group, heartbeat, member_id, metadata, context, at, result)
         member = outcome.member
         self._timers.joined(group.group_id, member, at)
         return join_response(member)
@@ -109,8 +105,8 @@ class ClassicMembers:
         self,
         group: ConsumerGroup,
         owner: ConsumerMember,
-        back: ConsumerMember,
-        staying: dict[str, ConsumerMember],
+        rejoined: ConsumerMember,
+        remaining: dict[str, ConsumerMember],
         at: Moment,
         result: Result,
     ) -> JoinGroupResponse:
@@ -118,14 +114,14 @@ class ClassicMembers:
 
         If all members are reconciled with their targets, they keep their assignments without a rebalance.
         """
-        target = {**group.target, back.member_id: group.target.get(owner.member_id, {})}
-        others = [member for member in staying.values() if member is not back]
+        target = {**group.target, rejoined.member_id: group.target.get(owner.member_id, {})}
+        others = [member for member in remaining.values() if member is not rejoined]
         is_settled = all(member.is_reconciled_to(group.epoch) for member in others)
-        is_same = back.subscribed_topics == owner.subscribed_topics and not owner.subscribed_regex
+        is_same = rejoined.subscribed_topics == owner.subscribed_topics and not owner.subscribed_regex
         classic = self._migration.downgrade(
-            group, staying, target, at, result, has_to_rebalance=not (is_settled and is_same)
+            group, remaining, target, at, result, has_to_rebalance=not (is_settled and is_same)
         )
-        return join_response(back._replace(epoch=classic.generation))
+        return join_response(rejoined._replace(epoch=classic.generation))
 
     def sync(self, group: ConsumerGroup, request: SyncGroupRequest, at: Moment) -> SyncGroupResponse:
         """SyncGroup: return the member's assignment."""
@@ -150,19 +146,19 @@ class ClassicMembers:
     def leave(self, group: ConsumerGroup, request: LeaveGroupRequest, at: Moment, result: Result) -> LeaveGroupResponse:
         """Remove the members of the request."""
         leaving: dict[str, ConsumerMember] = {}
-        answers = []
+        responses = []
         for identity in request.members:
             try:
                 member = leaving_member(group, identity)
             except KafkaError as refused:
-                answers.append(_left(identity, refused.code))
+                responses.append(member_response(identity, refused.code))
             else:
                 leaving[member.member_id] = member
-                answers.append(_left(identity, ErrorCode.NONE))
+                responses.append(member_response(identity, ErrorCode.NONE))
         if leaving:
             logger.info("[GroupId %s] Members %s left by LeaveGroup", group.group_id, ", ".join(leaving))
             self._membership.remove(group, list(leaving.values()), at, result)
-        return LeaveGroupResponse(members=answers)
+        return LeaveGroupResponse(members=responses)
 
 
 # ---- JoinGroup
@@ -212,11 +208,6 @@ def as_heartbeat(
     )
 
 
-def rebalance_timeout_ms(request: JoinGroupRequest) -> int:
-    """JoinGroup v0 has no rebalance timeout: it is the session timeout then."""
-    return request.rebalance_timeout_ms if request.rebalance_timeout_ms >= 0 else request.session_timeout_ms
-
-
 def needs_member_id(request: JoinGroupRequest, context: ClientContext) -> bool:
     """Whether the member has to join again with a member id that it is sent first."""
     is_unknown = request.member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is None
@@ -224,17 +215,20 @@ def needs_member_id(request: JoinGroupRequest, context: ClientContext) -> bool:
 
 
 def _rejoined(
-    owner: ConsumerMember, said: ConsumerGroupHeartbeatRequest, classic: ClassicMemberMetadata, context: ClientContext
+    owner: ConsumerMember,
+    heartbeat: ConsumerGroupHeartbeatRequest,
+    classic: ClassicMemberMetadata,
+    context: ClientContext,
 ) -> ConsumerMember:
     """The static member that replaces `owner`."""
     return ConsumerMember(
-        said.member_id,
+        heartbeat.member_id,
         instance_id=owner.instance_id,
-        rack_id=said.rack_id,
+        rack_id=heartbeat.rack_id,
         client_id=context.client_id,
         client_host=context.client_host,
-        rebalance_timeout_ms=said.rebalance_timeout_ms,
-        subscribed_topics=frozenset(said.subscribed_topic_names or ()),
+        rebalance_timeout_ms=heartbeat.rebalance_timeout_ms,
+        subscribed_topics=frozenset(heartbeat.subscribed_topic_names or ()),
         classic=classic,
     )
 
@@ -320,13 +314,6 @@ def leaving_member(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMe
     check_static(owner, member_id, instance_id)
     assert owner is not None
     return owner
-
-
-def _left(identity: MemberIdentity, error: ErrorCode) -> MemberResponse:
-    """The response's entry for one member."""
-    return MemberResponse(
-        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=int(error)
-    )
 
 
 def _protocol(member: ConsumerMember) -> ClassicProtocol:

@@ -1,6 +1,6 @@
 """A consumer group: its members, its epochs, and the target assignment (rule G3; KIP-848).
 
-Its state follows from its records; only `replay.py` changes it. Invariants: `epoch >= assignment_epoch`; a partition in
+Its state follows from its records; only its replay changes it. Invariants: `epoch >= assignment_epoch`; a partition in
 `owners` belongs to the one member that has it assigned or has to revoke it; `static_members` maps each instance id to
 the one member id that owns it; the counters count members.
 """
@@ -163,9 +163,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
                     del owners[partition]
             if not owners:
                 self.owners.pop(topic_id, None)
-
-    def __repr__(self) -> str:
-        return f"<ConsumerGroup {self.group_id!r} {self.state} epoch {self.epoch} {len(self.members)} members>"
 
 
 def most_preferred(members: Iterable[ConsumerMember]) -> str | None:

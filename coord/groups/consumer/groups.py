@@ -8,7 +8,7 @@ a second or two and not after several intervals. Source: Kafka 4.4 `GroupMetadat
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, ClassVar
 
 from barnabas.coord.groups.classic.group import ClassicGroup
@@ -20,17 +20,17 @@ from barnabas.coord.groups.consumer.heartbeat import Outcome
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.membership import Membership
 from barnabas.coord.groups.consumer.migration import Migration
+from barnabas.coord.groups.consumer.records import ResolvedRegex
 from barnabas.coord.groups.consumer.regex_resolution import RegexResolver
-from barnabas.coord.groups.consumer.replay import REPLAY
-from barnabas.coord.groups.consumer.requests import check_heartbeat
 from barnabas.coord.groups.consumer.timers import ConsumerTimer, ConsumerTimers
+from barnabas.coord.groups.modern.group import NO_EPOCH
 from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH
 from barnabas.coord.groups.modern.partitions import as_list
+from barnabas.coord.groups.modern.replay import Replay
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
-from barnabas.coord.timers import Timers
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupHeartbeatResponse,
@@ -39,16 +39,50 @@ from barnabas.wire.messages.consumer_groups import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.coord.groups.classic.rebalance import Rebalance
-    from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import Group
-    from barnabas.coord.groups.settings import GroupConfigs
-    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.groups.group import CoordinatorParts, Group
     from barnabas.coord.machine import CoordinatorRecord, Ticket
+    from barnabas.wire.messages import coordinator_records as r
     from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+
+def _put_epoch(group: ConsumerGroup, _: str, value: r.ConsumerGroupMetadataValue) -> None:
+    group.epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+    group.is_metadata_stale = False
+
+
+def _put_partition_metadata(group: ConsumerGroup, _: str, _value: r.ConsumerGroupPartitionMetadataValue) -> None:
+    group.has_partition_metadata = True
+
+
+def _put_regex(group: ConsumerGroup, regex: str, value: r.ConsumerGroupRegularExpressionValue) -> None:
+    group.put_regex(regex, ResolvedRegex(frozenset(value.topics), value.version, value.timestamp))
+
+
+def _remove_target_epoch(group: ConsumerGroup, _: str) -> None:
+    group.assignment_epoch = NO_EPOCH
+
+
+def _remove_partition_metadata(group: ConsumerGroup, _: str) -> None:
+    group.has_partition_metadata = False
+
+
+REPLAY: Replay[ConsumerGroup] = Replay(
+    records,
+    put={
+        records.GROUP_METADATA: _put_epoch,
+        records.PARTITION_METADATA: _put_partition_metadata,
+        records.REGULAR_EXPRESSION: _put_regex,
+    },
+    remove={
+        records.TARGET_ASSIGNMENT_METADATA: _remove_target_epoch,
+        records.PARTITION_METADATA: _remove_partition_metadata,
+        records.REGULAR_EXPRESSION: ConsumerGroup.remove_regex,
+    },
+)
 
 
 class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
@@ -56,17 +90,8 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
 
     timer_key: ClassVar[type] = ConsumerTimer
 
-    def __init__(
-        self,
-        groups: dict[str, Group],
-        timers: Timers,
-        topics: Topics,
-        config: GroupConfig,
-        group_configs: GroupConfigs,
-        new_id: Callable[[], str],
-        rebalance: Rebalance,
-    ) -> None:
-        """`rebalance` serves the groups that become classic ones."""
+    def __init__(self, parts: CoordinatorParts) -> None:
+        groups, timers, topics, config, group_configs, new_id, rebalance = parts
         member_timers = ConsumerTimers(timers, group_configs)
         super().__init__(groups, ConsumerGroup, records.TYPES, REPLAY, member_timers)
         self._topics = topics
@@ -95,7 +120,7 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerMember]):
             self._leave(request, at, result)
             return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
-        return self._answered(ticket, handle, _refusal)
+        return self._result_of(ticket, handle, _refusal)
 
     def _heartbeat(
         self, request: ConsumerGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
@@ -191,3 +216,47 @@ def _needs_assignment(request: ConsumerGroupHeartbeatRequest, outcome: Outcome) 
 def _assignment(member: ConsumerMember) -> ConsumerGroupHeartbeatResponseAssignment:
     entries = as_list(member.assigned, ConsumerGroupHeartbeatResponseTopicPartitions)
     return ConsumerGroupHeartbeatResponseAssignment(topic_partitions=entries)
+
+
+CLIENTS_MEMBER_ID_SINCE = 1
+"""From this version on members generate their ids, so that a lost response to a join leaves no extra member."""
+
+
+def check_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int, assignors: Collection[str]) -> None:
+    """KafkaError INVALID_REQUEST or UNSUPPORTED_ASSIGNOR."""
+    epoch = request.member_epoch
+    if api_version >= CLIENTS_MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
+        _check_not_blank(request.member_id, "MemberId")
+    _check_not_blank(request.group_id, "GroupId")
+    _check_not_blank(request.instance_id, "InstanceId")
+    _check_not_blank(request.rack_id, "RackId")
+    if epoch == JOIN_EPOCH:
+        _check_join(request)
+    elif epoch == STATIC_LEAVE_EPOCH:
+        if request.instance_id is None:
+            raise _invalid("InstanceId can't be null.")
+    elif epoch < STATIC_LEAVE_EPOCH:
+        raise _invalid("MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
+    if request.rebalance_timeout_ms == -1:
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise _invalid("TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise _invalid("Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.")
+
+
+def _check_not_blank(text: str | None, name: str) -> None:
+    if text is not None and not text.strip():
+        raise _invalid(f"{name} can't be empty.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

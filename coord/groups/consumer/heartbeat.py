@@ -11,23 +11,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from barnabas.coord.groups.assignors.by_name import CONSUMER_ASSIGNORS
+from barnabas.coord.groups.assignors import range as range_assignor
+from barnabas.coord.groups.assignors import uniform
 from barnabas.coord.groups.consumer import records
 from barnabas.coord.groups.consumer.group import ConsumerGroup, most_preferred
 from barnabas.coord.groups.consumer.member import ConsumerMember
 from barnabas.coord.groups.consumer.reconciliation import reconciled
-from barnabas.coord.groups.consumer.regex_subscriptions import update
+from barnabas.coord.groups.consumer.regex import compiled
 from barnabas.coord.groups.consumer.target import Subscriptions, assign
 from barnabas.coord.groups.modern.joining import Joining
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.modern.partitions import Partitions, as_partitions
+from barnabas.coord.groups.modern.records import target_records
 from barnabas.coord.groups.modern.states import MEMBER_PREDECESSORS
-from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.machine import check_transition
 
 if TYPE_CHECKING:
+    from barnabas.coord.groups.assignors.spec import Assignor
     from barnabas.coord.groups.consumer.records import ResolvedRegex
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.settings import GroupSettings
@@ -35,6 +37,10 @@ if TYPE_CHECKING:
     from barnabas.coord.machine import CoordinatorRecord, Moment
     from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
     from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
+
+
+CONSUMER_ASSIGNORS: dict[str, Assignor] = {uniform.NAME: uniform.assign, range_assignor.NAME: range_assignor.assign}
+"""The assignors of consumer groups."""
 
 
 @dataclass(slots=True, eq=False)
@@ -205,3 +211,44 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         if updated != member:
             self.records.append(records.current_assignment(group.group_id, updated))
         return updated
+
+
+class Update(NamedTuple):
+    """The group's regular expressions after a heartbeat."""
+
+    regexes: Mapping[str, ResolvedRegex]
+    """The expressions that are resolved."""
+    has_changed: bool = False
+    """Whether the member subscribes to another expression."""
+    has_bump: bool = False
+    """Whether the member's topics have changed with it: the new expression is resolved, or there is none."""
+    needs_resolving: bool = False
+    """Whether expressions are not resolved yet."""
+    records: tuple[CoordinatorRecord, ...] = ()
+
+
+def update(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> Update:
+    """Follow a member's change of its expression. KafkaError INVALID_REGULAR_EXPRESSION.
+
+    A static member with a new id is `before` with what the one had that it replaces.
+    """
+    old, new = before.subscribed_regex, member.subscribed_regex
+    if new == old:
+        return Update(group.regexes, needs_resolving=bool(group.unresolved_regexes))
+    if new and new not in group.regex_counts:
+        compiled(new)
+    given_up = {old} if old and group.regex_counts[old] <= 1 else set()
+    dropped = (group.unused_regexes | given_up) - {new}
+    regexes: Mapping[str, ResolvedRegex] = group.regexes
+    tombstones: list[CoordinatorRecord] = []
+    if dropped:
+        regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex not in dropped}
+        tombstones = [records.regex_tombstone(group.group_id, regex) for regex in group.regexes if regex in dropped]
+    is_resolved = not new or new in group.regexes
+    return Update(
+        regexes,
+        has_changed=True,
+        has_bump=is_resolved,
+        needs_resolving=not (is_resolved and group.unresolved_regexes <= given_up),
+        records=tuple(tombstones),
+    )

@@ -82,8 +82,8 @@ class ConsumerMember(NamedTuple):
 
     def away(self) -> ConsumerMember:
         """This static member when it has left temporarily: its assignment is kept, from epoch 0 on (KIP-1251)."""
-        kept = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in self.assigned.items()}
-        return self._replace(epoch=STATIC_LEAVE_EPOCH, assigned=kept, revoking={})
+        assigned = {topic_id: dict.fromkeys(partitions, 0) for topic_id, partitions in self.assigned.items()}
+        return self._replace(epoch=STATIC_LEAVE_EPOCH, assigned=assigned, revoking={})
 
     def entered(self, epoch: int) -> ConsumerMember:
         """The member in its next epoch."""

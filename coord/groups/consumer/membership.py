@@ -96,8 +96,8 @@ class Membership:
     def remove(self, group: ConsumerGroup, leaving: Sequence[ConsumerMember], at: Moment, result: Result) -> None:
         """Remove members: their partitions are free, and the group gets a new epoch or becomes a classic group."""
         group_id = group.group_id
-        gone = {member.member_id for member in leaving}
-        remaining = {member_id: member for member_id, member in group.members.items() if member_id not in gone}
+        leaving_ids = {member.member_id for member in leaving}
+        remaining = {member_id: member for member_id, member in group.members.items() if member_id not in leaving_ids}
         if self._migration.may_downgrade(group, remaining):
             self._migration.downgrade(group, remaining, group.target, at, result, has_to_rebalance=True)
             return

@@ -13,9 +13,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from barnabas.coord.groups import records as group_records
-from barnabas.coord.groups.classic.answers import join_error, sync_error
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.member import ClassicMember
+from barnabas.coord.groups.classic.responses import join_error, sync_error
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.classic.subscription import CONSUMER
 from barnabas.coord.groups.consumer import records
@@ -288,9 +288,9 @@ def downgraded(
     for member in staying.values():
         classic.add(_classic_member(member), None)
     classic.protocol = classic.select_protocol()
-    for kept in classic.members.values():
-        partitions = target.get(kept.member_id, {})
-        kept.assignment = write_assignment(partitions, topics, kept.metadata(classic.protocol))
+    for classic_member in classic.members.values():
+        partitions = target.get(classic_member.member_id, {})
+        classic_member.assignment = write_assignment(partitions, topics, classic_member.metadata(classic.protocol))
     classic.read_subscriptions()
     return classic
 

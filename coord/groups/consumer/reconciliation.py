@@ -66,13 +66,13 @@ def _without_unsubscribed(
     lost = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id not in subscribed}
     if not lost:
         return member
-    kept = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id in subscribed}
+    retained = {topic_id: partitions for topic_id, partitions in member.assigned.items() if topic_id in subscribed}
     revoking = dict(member.revoking)
     for topic_id, partitions in lost.items():
         revoking[topic_id] = {**revoking.get(topic_id, {}), **partitions}
     if _still_owns(lost, owned):
-        return member.entered(member.epoch)._replace(state=MemberState.UNREVOKED, assigned=kept, revoking=revoking)
-    return member.entered(member.epoch)._replace(assigned=kept)
+        return member.entered(member.epoch)._replace(state=MemberState.UNREVOKED, assigned=retained, revoking=revoking)
+    return member.entered(member.epoch)._replace(assigned=retained)
 
 
 def _advanced(
@@ -84,14 +84,14 @@ def _advanced(
     owned: Partitions | None,
 ) -> ConsumerMember:
     """The next step towards the target assignment."""
-    kept: OwnedPartitions = {}
+    retained: OwnedPartitions = {}
     revoked: OwnedPartitions = {}
     added: OwnedPartitions = {}
     waits = False
     for topic_id in {**target, **member.assigned}:
         target_partitions = target.get(topic_id, frozenset()) if topic_id in subscribed else frozenset()
         has = member.assigned.get(topic_id, {})
-        _put(kept, topic_id, {index: since for index, since in has.items() if index in target_partitions})
+        _put(retained, topic_id, {index: since for index, since in has.items() if index in target_partitions})
         _put(revoked, topic_id, {index: since for index, since in has.items() if index not in target_partitions})
         missing = target_partitions.difference(has)
         free = [index for index in missing if is_free(topic_id, index)]
@@ -99,8 +99,8 @@ def _advanced(
         _put(added, topic_id, dict.fromkeys(free, epoch))
     if revoked and _still_owns(revoked, owned):
         old_epoch = epoch if member.state is MemberState.UNKNOWN else member.epoch
-        return member.entered(old_epoch)._replace(state=MemberState.UNREVOKED, assigned=kept, revoking=revoked)
-    assigned = kept
+        return member.entered(old_epoch)._replace(state=MemberState.UNREVOKED, assigned=retained, revoking=revoked)
+    assigned = retained
     for topic_id, partitions in added.items():
         assigned[topic_id] = {**assigned.get(topic_id, {}), **partitions}
     state = MemberState.UNRELEASED if waits else MemberState.STABLE

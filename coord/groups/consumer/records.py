@@ -120,67 +120,49 @@ def read_target(value: r.ConsumerGroupTargetAssignmentMemberValue) -> Partitions
 
 def group_epoch(group_id: str, epoch: int, metadata_hash: int) -> CoordinatorRecord:
     """The group epoch, and the metadata hash of the group's topics."""
-    return TYPES.record(
-        GROUP_METADATA,
-        r.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash),
-        group_id=group_id,
-    )
+    value = r.ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return TYPES.record(GROUP_METADATA, value, group_id=group_id)
 
 
 def member_metadata(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     """The metadata of a member."""
-    return TYPES.record(
-        MEMBER_METADATA,
-        r.ConsumerGroupMemberMetadataValue(
-            instance_id=member.instance_id,
-            rack_id=member.rack_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            subscribed_topic_names=sorted(member.subscribed_topics),
-            subscribed_topic_regex=member.subscribed_regex,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            server_assignor=member.assignor,
-            classic_member_metadata=member.classic,
-        ),
-        group_id=group_id,
-        member_id=member.member_id,
+    value = r.ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_regex=member.subscribed_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.assignor,
+        classic_member_metadata=member.classic,
     )
+    return TYPES.record(MEMBER_METADATA, value, group_id=group_id, member_id=member.member_id)
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """All target assignments of this epoch are written. With timestamp 0 the next one is not delayed."""
-    return TYPES.record(
-        TARGET_ASSIGNMENT_METADATA,
-        r.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
-        group_id=group_id,
-    )
+    value = r.ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms)
+    return TYPES.record(TARGET_ASSIGNMENT_METADATA, value, group_id=group_id)
 
 
 def target_assignment(group_id: str, member_id: str, partitions: Partitions) -> CoordinatorRecord:
     """The target assignment of a member."""
     entries = as_list(partitions, r.ConsumerGroupTargetAssignmentMemberValueTopicPartition)
-    return TYPES.record(
-        TARGET_ASSIGNMENT_MEMBER,
-        r.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=entries),
-        group_id=group_id,
-        member_id=member_id,
-    )
+    value = r.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=entries)
+    return TYPES.record(TARGET_ASSIGNMENT_MEMBER, value, group_id=group_id, member_id=member_id)
 
 
 def current_assignment(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
     """The assignment of a member, and its state."""
-    return TYPES.record(
-        CURRENT_ASSIGNMENT,
-        r.ConsumerGroupCurrentMemberAssignmentValue(
-            member_epoch=member.epoch,
-            previous_member_epoch=member.previous_epoch,
-            state=STATES.code(member.state),
-            assigned_partitions=_entries(member.assigned),
-            partitions_pending_revocation=_entries(member.revoking),
-        ),
-        group_id=group_id,
-        member_id=member.member_id,
+    value = r.ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=STATES.code(member.state),
+        assigned_partitions=_entries(member.assigned),
+        partitions_pending_revocation=_entries(member.revoking),
     )
+    return TYPES.record(CURRENT_ASSIGNMENT, value, group_id=group_id, member_id=member.member_id)
 
 
 def _entries(owned: OwnedPartitions) -> list[_Owned]:
@@ -195,14 +177,10 @@ def _entries(owned: OwnedPartitions) -> list[_Owned]:
 
 def regular_expression(group_id: str, regex: str, resolved: ResolvedRegex) -> CoordinatorRecord:
     """The topics that a regular expression matches."""
-    return TYPES.record(
-        REGULAR_EXPRESSION,
-        r.ConsumerGroupRegularExpressionValue(
-            topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
-        ),
-        group_id=group_id,
-        regular_expression=regex,
+    value = r.ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
     )
+    return TYPES.record(REGULAR_EXPRESSION, value, group_id=group_id, regular_expression=regex)
 
 
 def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:

@@ -73,7 +73,7 @@ class Resolution:
         self._jobs = deque([(regex, names) for regex, names in jobs.items() if names])
         self._position = 0
         self._changed = changed
-        self._found: dict[str, set[str]] = {regex: set() for regex in jobs}
+        self._matches: dict[str, set[str]] = {regex: set() for regex in jobs}
 
     def step(self, most: int) -> int:
         """Match at most so many names; returns how many were matched, with what their expressions count as."""
@@ -83,7 +83,7 @@ class Resolution:
             if not self._position:
                 remaining = max(1, remaining - MATCHES_PER_EXPRESSION)
             part = names[self._position : self._position + remaining]
-            self._found[regex].update(filter(self._may_describe, matching(regex, part)))
+            self._matches[regex].update(filter(self._may_describe, matching(regex, part)))
             self._position += len(part)
             remaining -= len(part)
             if self._position == len(names):
@@ -99,7 +99,7 @@ class Resolution:
     def apply(self, regexes: Mapping[str, ResolvedRegex], at: Moment) -> dict[str, ResolvedRegex]:
         """The expressions that are not in `regexes` or have other topics there, with their new topics."""
         changed = {}
-        for regex, matches in self._found.items():
+        for regex, matches in self._matches.items():
             known = regexes.get(regex)
             if known is None or self._changed is None:
                 topics = frozenset(matches)

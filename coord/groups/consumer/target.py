@@ -26,7 +26,7 @@ class Subscriptions:
     def __init__(self, topics: Topics, regexes: Mapping[str, ResolvedRegex]) -> None:
         self._topics = topics
         self._regexes = regexes
-        self._found: dict[str, Topic | None] = {}
+        self._by_name: dict[str, Topic | None] = {}
         self._ids: dict[tuple[frozenset[str], str | None], frozenset[Uuid]] = {}
 
     def names(self, member: ConsumerMember) -> frozenset[str]:
@@ -45,12 +45,12 @@ class Subscriptions:
 
     def sizes(self) -> dict[Uuid, int]:
         """The number of partitions of the topics that were looked up."""
-        return {topic.topic_id: topic.partitions for topic in self._found.values() if topic is not None}
+        return {topic.topic_id: topic.partitions for topic in self._by_name.values() if topic is not None}
 
     def _topic(self, name: str) -> Topic | None:
-        if name not in self._found:
-            self._found[name] = self._topics.by_name(name)
-        return self._found[name]
+        if name not in self._by_name:
+            self._by_name[name] = self._topics.by_name(name)
+        return self._by_name[name]
 
 
 def assign(

@@ -110,7 +110,7 @@ class ModernGroups(Generic[G, M]):
     # ---- heartbeats
 
     @staticmethod
-    def _answered(ticket: Ticket, handle: Callable[[Result], Struct], refuse: Refusal) -> Result:
+    def _result_of(ticket: Ticket, handle: Callable[[Result], Struct], refuse: Refusal) -> Result:
         """The result of a heartbeat that `handle` answers; if it is refused, nothing but the error response."""
         result = Result()
         try:

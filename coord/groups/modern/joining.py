@@ -14,11 +14,11 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.modern.group import ModernGroup
+    from barnabas.coord.groups.modern.records import GroupRecords
     from barnabas.coord.machine import CoordinatorRecord
 
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")
-T_contra = TypeVar("T_contra", contravariant=True)
 
 
 class Request(Protocol):
@@ -28,25 +28,6 @@ class Request(Protocol):
     instance_id: str | None
 
 
-class MemberRecords(Protocol[M, T_contra]):
-    """Makes the records of members: the module `records` of a group type."""
-
-    def new_member(self, member_id: str, /) -> M:
-        """A member of which only the id is known."""
-
-    def member_metadata(self, group_id: str, member: M, /) -> CoordinatorRecord:
-        """The record with the member's identity and subscription."""
-
-    def target_assignment(self, group_id: str, member_id: str, target: T_contra, /) -> CoordinatorRecord:
-        """The member's target assignment."""
-
-    def current_assignment(self, group_id: str, member: M, /) -> CoordinatorRecord:
-        """The member's assignment, and how far it has come towards its target."""
-
-    def member_tombstones(self, group_id: str, member_id: str, /) -> list[CoordinatorRecord]:
-        """The records that remove a member."""
-
-
 class Joining(Generic[M, T]):
     """One heartbeat of a member that is in the group or joins it; each protocol has its own further steps."""
 
@@ -54,7 +35,7 @@ class Joining(Generic[M, T]):
     """`partitions` or `tasks`, for error messages."""
 
     def __init__(
-        self, group: ModernGroup[M, T], request: Request, member_records: MemberRecords[M, T], no_target: T
+        self, group: ModernGroup[M, T], request: Request, member_records: GroupRecords[M, T], no_target: T
     ) -> None:
         """`no_target` is the target assignment of a member that has none."""
         self._from = request

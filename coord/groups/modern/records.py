@@ -6,13 +6,17 @@ A key is (group id) or (group id, member id or regular expression), always of ve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from barnabas.coord.groups.records import prefixed
 from barnabas.coord.machine import CoordinatorRecord
 
 if TYPE_CHECKING:
+    from barnabas.coord.machine import Moment
     from barnabas.wire.schema import Message
+
+M = TypeVar("M")
+T = TypeVar("T")
 
 _VERSION = 0
 
@@ -54,3 +58,60 @@ class RecordTypes:
     def _key(self, record_type: int, fields: dict[str, str]) -> bytes:
         key_class: Any = self._classes[record_type][0]
         return prefixed(record_type, key_class(**fields), _VERSION)
+
+
+class GroupRecords(Protocol[M, T]):
+    """The module `records` of a group type with members `M` and target assignments `T`."""
+
+    GROUP_METADATA: int
+    MEMBER_METADATA: int
+    TARGET_ASSIGNMENT_METADATA: int
+    TARGET_ASSIGNMENT_MEMBER: int
+    CURRENT_ASSIGNMENT: int
+
+    def new_member(self, member_id: str, /) -> M:
+        """A member of which only the id is known."""
+
+    def with_metadata(self, member: M, value: Any, /) -> M:
+        """The member with the metadata of this record."""
+
+    def with_assignment(self, member: M, value: Any, /) -> M:
+        """The member with the assignment of this record."""
+
+    def without_assignment(self, member: M, /) -> M:
+        """The member after the tombstone of its assignment."""
+
+    def read_target(self, value: Any, /) -> T:
+        """The target assignment of this record."""
+
+    def member_metadata(self, group_id: str, member: M, /) -> CoordinatorRecord:
+        """The record with the member's identity and subscription."""
+
+    def target_epoch(self, group_id: str, epoch: int, timestamp_ms: int, /) -> CoordinatorRecord:
+        """All target assignments of this epoch are written."""
+
+    def target_assignment(self, group_id: str, member_id: str, target: T, /) -> CoordinatorRecord:
+        """The member's target assignment."""
+
+    def current_assignment(self, group_id: str, member: M, /) -> CoordinatorRecord:
+        """The member's assignment, and how far it has come towards its target."""
+
+    def member_tombstones(self, group_id: str, member_id: str, /) -> list[CoordinatorRecord]:
+        """The records that remove a member."""
+
+
+def target_records(
+    records: GroupRecords[Any, T],
+    group_id: str,
+    before: Mapping[str, T],
+    after: Mapping[str, T],
+    epoch: int,
+    at: Moment,
+) -> list[CoordinatorRecord]:
+    """The records that replace the target assignments `before` by `after`, in `epoch`."""
+    changed = [
+        records.target_assignment(group_id, member_id, target)
+        for member_id, target in after.items()
+        if before.get(member_id) != target
+    ]
+    return [*changed, records.target_epoch(group_id, epoch, at.now_ms)]

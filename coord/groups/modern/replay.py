@@ -7,43 +7,14 @@ Compaction leaves the last record of each key, so a record of any type may come 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from barnabas.coord.groups.modern.group import ModernGroup
-from barnabas.coord.groups.modern.members import Member
 
-M = TypeVar("M", bound=Member)
-T_co = TypeVar("T_co", covariant=True)
+if TYPE_CHECKING:
+    from barnabas.coord.groups.modern.records import GroupRecords
+
 G = TypeVar("G", bound=ModernGroup[Any, Any])
-
-
-class CommonTypes(NamedTuple):
-    """The numbers of the record types that both protocols have."""
-
-    group: int
-    member: int
-    target_epoch: int
-    target: int
-    current_assignment: int
-
-
-class MemberReader(Protocol[M, T_co]):
-    """Reads members and target assignments from the values of records."""
-
-    def new_member(self, member_id: str, /) -> M:
-        """A member of which only the id is known."""
-
-    def with_metadata(self, member: M, value: Any, /) -> M:
-        """The member with the metadata of this record."""
-
-    def with_assignment(self, member: M, value: Any, /) -> M:
-        """The member with the assignment of this record."""
-
-    def without_assignment(self, member: M, /) -> M:
-        """The member after the tombstone of its assignment."""
-
-    def read_target(self, value: Any, /) -> T_co:
-        """The target assignment of this record."""
 
 
 class Replay(Generic[G]):
@@ -51,26 +22,25 @@ class Replay(Generic[G]):
 
     def __init__(
         self,
-        types: CommonTypes,
-        reader: MemberReader[Any, Any],
+        records: GroupRecords[Any, Any],
         *,
         put: Mapping[int, Callable[[G, str, Any], None]],
         remove: Mapping[int, Callable[[G, str], None]],
     ) -> None:
         """`put` and `remove` apply values and tombstones of the types that only one protocol has, or has otherwise."""
-        self._reader = reader
+        self._records = records
         self._put: dict[int, Callable[[G, str, Any], None]] = {
-            types.member: self._put_member,
-            types.target_epoch: self._put_target_epoch,
-            types.target: self._put_target,
-            types.current_assignment: self._put_assignment,
+            records.MEMBER_METADATA: self._put_member,
+            records.TARGET_ASSIGNMENT_METADATA: self._put_target_epoch,
+            records.TARGET_ASSIGNMENT_MEMBER: self._put_target,
+            records.CURRENT_ASSIGNMENT: self._put_assignment,
             **put,
         }
         self._remove: dict[int, Callable[[G, str], None]] = {
-            types.group: self._remove_group,
-            types.member: self._remove_member,
-            types.target: self._remove_target,
-            types.current_assignment: self._remove_assignment,
+            records.GROUP_METADATA: self._remove_group,
+            records.MEMBER_METADATA: self._remove_member,
+            records.TARGET_ASSIGNMENT_MEMBER: self._remove_target,
+            records.CURRENT_ASSIGNMENT: self._remove_assignment,
             **remove,
         }
 
@@ -83,15 +53,15 @@ class Replay(Generic[G]):
         self._remove[record_type](group, about)
 
     def _put_member(self, group: G, member_id: str, value: Any) -> None:
-        known = group.members.get(member_id) or self._reader.new_member(member_id)
-        group.put_member(self._reader.with_metadata(known, value))
+        known = group.members.get(member_id) or self._records.new_member(member_id)
+        group.put_member(self._records.with_metadata(known, value))
 
     def _put_assignment(self, group: G, member_id: str, value: Any) -> None:
-        known = group.members.get(member_id) or self._reader.new_member(member_id)
-        group.put_member(self._reader.with_assignment(known, value))
+        known = group.members.get(member_id) or self._records.new_member(member_id)
+        group.put_member(self._records.with_assignment(known, value))
 
     def _put_target(self, group: G, member_id: str, value: Any) -> None:
-        group.target[member_id] = self._reader.read_target(value)
+        group.target[member_id] = self._records.read_target(value)
 
     @staticmethod
     def _put_target_epoch(group: G, _: str, value: Any) -> None:
@@ -113,4 +83,4 @@ class Replay(Generic[G]):
     def _remove_assignment(self, group: G, member_id: str) -> None:
         member = group.members.get(member_id)
         if member is not None:
-            group.put_member(self._reader.without_assignment(member))
+            group.put_member(self._records.without_assignment(member))

@@ -13,10 +13,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from barnabas.coord.groups.assignors.simple import NAME
 from barnabas.coord.groups.modern.members import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.share import administration, records
-from barnabas.coord.groups.share.describe import described
 from barnabas.coord.groups.share.group import ShareGroup
 from barnabas.coord.groups.share.heartbeat import Heartbeat, check_heartbeat
 from barnabas.coord.groups.share.member import ShareMember
@@ -26,23 +26,26 @@ from barnabas.coord.groups.share.result import ShareGroupResult
 from barnabas.coord.groups.share.tasks import InitializeStates, ParkedHeartbeat, heartbeat_error
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import ShareGroupHeartbeatResponse
+from barnabas.wire.messages.share_groups import (
+    ShareGroupDescribeResponseAssignment,
+    ShareGroupDescribeResponseDescribedGroup,
+    ShareGroupDescribeResponseMember,
+    ShareGroupDescribeResponseTopicPartitions,
+    ShareGroupHeartbeatResponse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import Group
+    from barnabas.coord.groups.group import CoordinatorParts
     from barnabas.coord.groups.modern.partitions import Partitions
-    from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
-    from barnabas.coord.timers import Timers
     from barnabas.wire.messages.share_groups import (
         AlterShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequest,
-        ShareGroupDescribeResponseDescribedGroup,
         ShareGroupHeartbeatRequest,
     )
 
@@ -67,15 +70,12 @@ class ShareGroups:
 
     timer_key: ClassVar[type] = ShareTimerKey
 
-    def __init__(
-        self, groups: dict[str, Group], timers: Timers, topics: Topics, configs: GroupConfigs, max_size: int
-    ) -> None:
-        """`groups` are the coordinator's, of every type; `max_size` is `group.share.max.size`."""
-        self._registry = ShareGroupRegistry(groups, topics)
-        self._topics = topics
-        self._timers = timers
-        self._configs = configs
-        self._max_size = max_size
+    def __init__(self, parts: CoordinatorParts) -> None:
+        self._registry = ShareGroupRegistry(parts.groups, parts.topics)
+        self._topics = parts.topics
+        self._timers = parts.timers
+        self._configs = parts.group_configs
+        self._max_size = parts.config.share_max_size
 
     def group(self, group_id: str) -> ShareGroup:
         """The share group of this id. KafkaError GROUP_ID_NOT_FOUND."""
@@ -217,13 +217,13 @@ class ShareGroups:
         return ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
 
     def _remove(self, group: ShareGroup, member_id: str, result: Result) -> None:
-        made = result.records
-        made += records.member_tombstones(group.group_id, member_id)
+        new_records = result.records
+        new_records += records.member_tombstones(group.group_id, member_id)
         metadata_hash = group_hash(group.subscribed_names(leaving=member_id), self._topics)
         epoch = group.epoch + 1
-        made.append(records.group_record(group.group_id, epoch, metadata_hash))
+        new_records.append(records.group_record(group.group_id, epoch, metadata_hash))
         if len(group.members) == 1:
-            made.append(records.target_epoch_record(group.group_id, epoch, 0))
+            new_records.append(records.target_epoch_record(group.group_id, epoch, 0))
         self._timers.cancel(ShareTimerKey("share-session", group.group_id, member_id))
 
     def due(self, key: ShareTimerKey, at: Moment, result: Result) -> None:  # noqa: ARG002 - as every group type
@@ -282,3 +282,38 @@ def _initialized(
 
 def _unknown_member(group: ShareGroup, member_id: str) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+
+
+def described(group: ShareGroup, topics: Topics) -> ShareGroupDescribeResponseDescribedGroup:
+    """One group with its members."""
+    return ShareGroupDescribeResponseDescribedGroup(
+        group_id=group.group_id,
+        group_state=str(group.state),
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=NAME,
+        members=[_member(member, topics) for member in group.members.values()],
+    )
+
+
+def _member(member: ShareMember, topics: Topics) -> ShareGroupDescribeResponseMember:
+    return ShareGroupDescribeResponseMember(
+        member_id=member.member_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed),
+        assignment=ShareGroupDescribeResponseAssignment(topic_partitions=_partitions(member.assigned, topics)),
+    )
+
+
+def _partitions(assigned: Partitions, topics: Topics) -> list[ShareGroupDescribeResponseTopicPartitions]:
+    """Deleted topics are omitted."""
+    return [
+        ShareGroupDescribeResponseTopicPartitions(
+            topic_id=topic_id, topic_name=topic.name, partitions=sorted(partitions)
+        )
+        for topic_id, partitions in assigned.items()
+        if (topic := topics.by_id(topic_id)) is not None
+    ]

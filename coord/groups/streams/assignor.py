@@ -131,22 +131,22 @@ class _Board:
         self.active_quota = _Quota(active, members)
         self.total_quota = _Quota(active + len(self.stateful) * spec.standbys, members)
         self.ran: dict[Task, _Member] = {}
-        self.kept = self._previous()
+        self.previous_holders = self._previous()
 
     def _previous(self) -> dict[Task, list[_Member]]:
         """The members with state of each task: standbys before others, each with the highest offset first."""
         ranked: dict[Task, list[tuple[bool, int, str, _Member]]] = {}
-        for member_id, told in sorted(self.spec.members.items()):
-            process = self.processes.get(told.process_id)
+        for member_id, spec in sorted(self.spec.members.items()):
+            process = self.processes.get(spec.process_id)
             if process is None:
-                process = self.processes[told.process_id] = _Process(told.process_id, told.client_tags)
+                process = self.processes[spec.process_id] = _Process(spec.process_id, spec.client_tags)
             member = _Member(member_id, process)
             process.members.append(member)
-            for task in told.before.active:
+            for task in spec.before.active:
                 self.ran[task] = member
-            copies = told.before.copies
-            for task in copies | told.offsets.keys():
-                entry = (task not in copies, -told.offsets.get(task, 0), member_id, member)
+            copies = spec.before.copies
+            for task in copies | spec.offsets.keys():
+                entry = (task not in copies, -spec.offsets.get(task, 0), member_id, member)
                 ranked.setdefault(task, []).append(entry)
         return {task: [entry[3] for entry in sorted(entries, key=_rank)] for task, entries in ranked.items()}
 
@@ -192,7 +192,7 @@ def _assign_active(board: _Board, tasks: Iterable[Task], quota: _Quota) -> None:
             homeless.append(task)
     moved = []
     for task in homeless:
-        holders = [member for member in board.kept.get(task, ()) if quota.has_room(len(member.active))]
+        holders = [member for member in board.previous_holders.get(task, ()) if quota.has_room(len(member.active))]
         if holders:
             board.run(task, min(holders, key=lambda member: member.process.load))
         else:
@@ -241,7 +241,7 @@ def _place_standbys(board: _Board) -> None:
     lacking: list[tuple[Task, int]] = []
     for task in sorted(board.stateful, key=lambda task: (task.partition, task.subtopology), reverse=True):
         placed = _spread(board, task) if board.spec.tags else 0
-        for member in [*board.kept.get(task, ()), *_former_runner(board, task)]:
+        for member in [*board.previous_holders.get(task, ()), *_former_runner(board, task)]:
             fits = task not in member.process.tasks and board.total_quota.has_room(member.count)
             if placed < board.spec.standbys and fits:
                 board.stand_by(task, member)
@@ -292,7 +292,10 @@ def _former_runner(board: _Board, task: Task) -> list[_Member]:
 def _spread(board: _Board, task: Task) -> int:
     """Assign standbys to processes with client tags that no member with the task has; returns how many."""
     holders = [board.runner[task]]
-    former = {member.process.process_id: member for member in [*board.kept.get(task, ()), *_former_runner(board, task)]}
+    former = {
+        member.process.process_id: member
+        for member in [*board.previous_holders.get(task, ()), *_former_runner(board, task)]
+    }
     for placed in range(board.spec.standbys):
         fresh = [
             (-new, process.process_id not in former, process.load, process.process_id)

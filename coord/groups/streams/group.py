@@ -142,6 +142,3 @@ class StreamsGroup(ModernGroup[StreamsMember, Tasks]):
                 holders.discard(member.member_id)
                 if not holders:
                     self.copies.pop(task, None)
-
-    def __repr__(self) -> str:
-        return f"<StreamsGroup {self.group_id!r} {self.state} epoch {self.epoch} {len(self.members)} members>"

@@ -13,10 +13,12 @@ from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
+from barnabas.coord.groups.modern.group import FIRST_EPOCH
 from barnabas.coord.groups.modern.groups import ModernGroups
 from barnabas.coord.groups.modern.members import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
+from barnabas.coord.groups.modern.records import target_records
+from barnabas.coord.groups.modern.replay import Replay
 from barnabas.coord.groups.modern.states import MemberState
-from barnabas.coord.groups.modern.target import target_records
 from barnabas.coord.groups.modern.timers import MemberTimers
 from barnabas.coord.groups.streams import records
 from barnabas.coord.groups.streams.describe import describe_group, endpoints
@@ -24,24 +26,48 @@ from barnabas.coord.groups.streams.group import Passing, StreamsGroup
 from barnabas.coord.groups.streams.heartbeat import Heartbeat, Outcome
 from barnabas.coord.groups.streams.internal_topics import InternalTopic
 from barnabas.coord.groups.streams.member import StreamsMember
-from barnabas.coord.groups.streams.replay import REPLAY
 from barnabas.coord.groups.streams.requests import check_heartbeat, owned_tasks
 from barnabas.coord.groups.streams.target import assign
 from barnabas.coord.groups.streams.tasks import write_tasks
+from barnabas.coord.groups.streams.topology import Topology
 from barnabas.coord.machine import Moment, Result
-from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import streams_groups as s
 
 if TYPE_CHECKING:
-    from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import Group
-    from barnabas.coord.groups.settings import GroupConfigs
-    from barnabas.coord.groups.topics import Topics
+    from barnabas.coord.groups.group import CoordinatorParts
     from barnabas.coord.machine import CoordinatorRecord, Ticket
+    from barnabas.wire.messages import coordinator_records as r
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
+
+
+def _put_epoch(group: StreamsGroup, _: str, value: r.StreamsGroupMetadataValue) -> None:
+    group.epoch = value.epoch
+    group.metadata_hash = value.metadata_hash
+    group.validated_topology_epoch = value.validated_topology_epoch
+    group.assignment_configs = records.read_configs(value)
+
+
+def _put_topology(group: StreamsGroup, _: str, value: r.StreamsGroupTopologyValue) -> None:
+    group.topology = Topology(value)
+
+
+def _remove_target_epoch(group: StreamsGroup, _: str) -> None:
+    group.assignment_epoch = FIRST_EPOCH
+
+
+def _remove_topology(group: StreamsGroup, _: str) -> None:
+    group.topology = None
+
+
+REPLAY: Replay[StreamsGroup] = Replay(
+    records,
+    put={records.GROUP_METADATA: _put_epoch, records.TOPOLOGY: _put_topology},
+    remove={records.TARGET_ASSIGNMENT_METADATA: _remove_target_epoch, records.TOPOLOGY: _remove_topology},
+)
+
 
 TASK_OFFSET_INTERVAL_MS = 60_000
 """How often members report the offsets of their tasks; the default of an internal key of Kafka's."""
@@ -62,24 +88,18 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
 
     timer_key: ClassVar[type] = StreamsTimer
 
-    def __init__(
-        self,
-        groups: dict[str, Group],
-        timers: Timers,
-        topics: Topics,
-        config: GroupConfig,
-        group_configs: GroupConfigs,
-    ) -> None:
+    def __init__(self, parts: CoordinatorParts) -> None:
+        group_configs = parts.group_configs
         member_timers: MemberTimers[StreamsMember] = MemberTimers(
-            timers,
+            parts.timers,
             partial(StreamsTimer, "streams-session"),
             partial(StreamsTimer, "streams-rebalance"),
             lambda group_id, _: group_configs(group_id).streams_session_timeout_ms,
         )
-        super().__init__(groups, StreamsGroup, records.TYPES, REPLAY, member_timers)
-        self._all_timers = timers
-        self._topics = topics
-        self._config = config
+        super().__init__(parts.groups, StreamsGroup, records.TYPES, REPLAY, member_timers)
+        self._all_timers = parts.timers
+        self._topics = parts.topics
+        self._config = parts.config
         self._settings = group_configs
         self._passing: dict[str, Passing] = {}
 
@@ -101,7 +121,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
                 member_id=request.member_id, member_epoch=request.member_epoch, status=[]
             )
 
-        return self._answered(ticket, handle, _refusal)
+        return self._result_of(ticket, handle, _refusal)
 
     def _heartbeat(
         self, request: s.StreamsGroupHeartbeatRequest, context: ClientContext, at: Moment, result: Result
@@ -117,7 +137,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         self._time(group, outcome, at)
         if request.shutdown_application:
             self._request_shutdown(group, outcome.member.member_id)
-        return self._answer(group, request, outcome, at)
+        return self._response(group, request, outcome, at)
 
     def _keep(self, group: StreamsGroup, outcome: Outcome) -> None:
         """Keep the part of the outcome that no record contains."""
@@ -127,7 +147,7 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsMember]):
         if any(outcome.offsets) or member_id in passing.offsets:
             passing.offsets[member_id] = outcome.offsets
 
-    def _answer(
+    def _response(
         self, group: StreamsGroup, request: s.StreamsGroupHeartbeatRequest, outcome: Outcome, at: Moment
     ) -> s.StreamsGroupHeartbeatResponse:
         member = outcome.member

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.coord.groups.modern.joining import Joining
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.groups.modern.metadata_hash import group_hash
-from barnabas.coord.groups.modern.target import target_records
+from barnabas.coord.groups.modern.records import target_records
 from barnabas.coord.groups.streams import records
 from barnabas.coord.groups.streams.group import NO_TOPOLOGY_EPOCH, Configured, StreamsGroup, TaskOffsets
 from barnabas.coord.groups.streams.internal_topics import ConfiguredTopology, Status, configure
@@ -148,12 +148,12 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
 
     def _topology(self) -> Topology:
         """The group's topology, which is the first member's. KafkaError INVALID_REQUEST for another one."""
-        known, told = self._group.topology, self._request.topology
-        if told is None:
+        known, requested = self._group.topology, self._request.topology
+        if requested is None:
             if known is None:  # only members that have joined get here, and the first one sent a topology
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "The group has no topology.")
             return known
-        topology = Topology.from_request(told)
+        topology = Topology.from_request(requested)
         if known is None:
             self.records.append(records.topology(self._group.group_id, topology))
             return topology

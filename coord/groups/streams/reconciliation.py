@@ -53,7 +53,7 @@ def _still_has(revoked: HeldTasks, owned: Tasks | None) -> bool:
 class _Step(NamedTuple):
     """The changes to the tasks of one role."""
 
-    kept: TaskSet
+    retained: TaskSet
     revoked: TaskSet
     granted: TaskSet
     awaited: TaskSet
@@ -77,18 +77,18 @@ def _advanced(
     must_wait = _still_has(revoking, owned)
     waiting = promoted if must_wait else promoted - active.granted  # keep the copy until the task runs
     demoted = has.active & standby.granted
-    kept = HeldTasks(
-        {task: member.assigned.active[task] for task in active.kept},
-        standby.kept | demoted | (waiting & has.standby),
-        warmup.kept | (waiting & has.warmup),
+    retained = HeldTasks(
+        {task: member.assigned.active[task] for task in active.retained},
+        standby.retained | demoted | (waiting & has.standby),
+        warmup.retained | (waiting & has.warmup),
     )
     if must_wait:
         entered = member if own_epoch == member.epoch else member.entered(own_epoch)
-        return entered._replace(state=MemberState.UNREVOKED, assigned=kept, revoking=revoking)
+        return entered._replace(state=MemberState.UNREVOKED, assigned=retained, revoking=revoking)
     granted = HeldTasks(dict.fromkeys(active.granted, epoch), standby.granted, warmup.granted)
     state = MemberState.UNRELEASED if active.awaited or standby.awaited or warmup.awaited else MemberState.STABLE
     entered = member if epoch == member.epoch else member.entered(epoch)
-    return entered._replace(state=state, assigned=kept.merge(granted), revoking=HeldTasks())
+    return entered._replace(state=state, assigned=retained.merge(granted), revoking=HeldTasks())
 
 
 def _step(has: TaskSet, shall: TaskSet, free: TaskSet) -> _Step:

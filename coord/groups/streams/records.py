@@ -143,16 +143,13 @@ def group_epoch(
     group_id: str, epoch: int, metadata_hash: int, validated_topology_epoch: int, configs: Mapping[str, str]
 ) -> CoordinatorRecord:
     """The group epoch, with the metadata hash, the epoch of the topology that was ready (-1: none) and the configs."""
-    return TYPES.record(
-        GROUP_METADATA,
-        r.StreamsGroupMetadataValue(
-            epoch=epoch,
-            metadata_hash=metadata_hash,
-            validated_topology_epoch=validated_topology_epoch,
-            last_assignment_configs=[r.LastAssignmentConfig(key=k, value=v) for k, v in sorted(configs.items())],
-        ),
-        group_id=group_id,
+    value = r.StreamsGroupMetadataValue(
+        epoch=epoch,
+        metadata_hash=metadata_hash,
+        validated_topology_epoch=validated_topology_epoch,
+        last_assignment_configs=[r.LastAssignmentConfig(key=k, value=v) for k, v in sorted(configs.items())],
     )
+    return TYPES.record(GROUP_METADATA, value, group_id=group_id)
 
 
 def topology(group_id: str, value: Topology) -> CoordinatorRecord:
@@ -163,69 +160,54 @@ def topology(group_id: str, value: Topology) -> CoordinatorRecord:
 def member_metadata(group_id: str, member: StreamsMember) -> CoordinatorRecord:
     """The metadata of a member."""
     endpoint = member.user_endpoint
-    return TYPES.record(
-        MEMBER_METADATA,
-        r.StreamsGroupMemberMetadataValue(
-            instance_id=member.instance_id,
-            rack_id=member.rack_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            topology_epoch=member.topology_epoch,
-            process_id=member.process_id,
-            user_endpoint=None
-            if endpoint is None
-            else r.StreamsGroupMemberMetadataValueEndpoint(host=endpoint.host, port=endpoint.port),
-            client_tags=[
-                r.StreamsGroupMemberMetadataValueKeyValue(key=k, value=v) for k, v in sorted(member.client_tags.items())
-            ],
-        ),
-        group_id=group_id,
-        member_id=member.member_id,
+    value = r.StreamsGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topology_epoch=member.topology_epoch,
+        process_id=member.process_id,
+        user_endpoint=None
+        if endpoint is None
+        else r.StreamsGroupMemberMetadataValueEndpoint(host=endpoint.host, port=endpoint.port),
+        client_tags=[
+            r.StreamsGroupMemberMetadataValueKeyValue(key=k, value=v) for k, v in sorted(member.client_tags.items())
+        ],
     )
+    return TYPES.record(MEMBER_METADATA, value, group_id=group_id, member_id=member.member_id)
 
 
 def target_epoch(group_id: str, epoch: int, timestamp_ms: int) -> CoordinatorRecord:
     """All target assignments of this epoch are written. With timestamp 0 the next one is not delayed."""
-    return TYPES.record(
-        TARGET_ASSIGNMENT_METADATA,
-        r.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
-        group_id=group_id,
-    )
+    value = r.StreamsGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms)
+    return TYPES.record(TARGET_ASSIGNMENT_METADATA, value, group_id=group_id)
 
 
 def target_assignment(group_id: str, member_id: str, tasks: Tasks) -> CoordinatorRecord:
     """The target assignment of a member."""
-    return TYPES.record(
-        TARGET_ASSIGNMENT_MEMBER,
-        r.StreamsGroupTargetAssignmentMemberValue(
-            active_tasks=write_tasks(tasks.active, _Target),
-            standby_tasks=write_tasks(tasks.standby, _Target),
-            warmup_tasks=write_tasks(tasks.warmup, _Target),
-        ),
-        group_id=group_id,
-        member_id=member_id,
+    value = r.StreamsGroupTargetAssignmentMemberValue(
+        active_tasks=write_tasks(tasks.active, _Target),
+        standby_tasks=write_tasks(tasks.standby, _Target),
+        warmup_tasks=write_tasks(tasks.warmup, _Target),
     )
+    return TYPES.record(TARGET_ASSIGNMENT_MEMBER, value, group_id=group_id, member_id=member_id)
 
 
 def current_assignment(group_id: str, member: StreamsMember) -> CoordinatorRecord:
     """The assignment of a member, and its state."""
-    return TYPES.record(
-        CURRENT_ASSIGNMENT,
-        r.StreamsGroupCurrentMemberAssignmentValue(
-            member_epoch=member.epoch,
-            previous_member_epoch=member.previous_epoch,
-            state=STATES.code(member.state),
-            active_tasks=_write_active(member.assigned.active),
-            standby_tasks=write_tasks(member.assigned.standby, _Held),
-            warmup_tasks=write_tasks(member.assigned.warmup, _Held),
-            active_tasks_pending_revocation=_write_active(member.revoking.active),
-            standby_tasks_pending_revocation=write_tasks(member.revoking.standby, _Held),
-            warmup_tasks_pending_revocation=write_tasks(member.revoking.warmup, _Held),
-        ),
-        group_id=group_id,
-        member_id=member.member_id,
+    value = r.StreamsGroupCurrentMemberAssignmentValue(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=STATES.code(member.state),
+        active_tasks=_write_active(member.assigned.active),
+        standby_tasks=write_tasks(member.assigned.standby, _Held),
+        warmup_tasks=write_tasks(member.assigned.warmup, _Held),
+        active_tasks_pending_revocation=_write_active(member.revoking.active),
+        standby_tasks_pending_revocation=write_tasks(member.revoking.standby, _Held),
+        warmup_tasks_pending_revocation=write_tasks(member.revoking.warmup, _Held),
     )
+    return TYPES.record(CURRENT_ASSIGNMENT, value, group_id=group_id, member_id=member.member_id)
 
 
 def _write_active(tasks: Mapping[Task, int]) -> list[_Held]:

@@ -34,8 +34,8 @@ def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
         if text is not None and not text.strip():
             raise _invalid(f"{name} can't be empty.")
     _check_epoch(request)
-    told = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-    if any(tasks is None for tasks in told) and any(tasks is not None for tasks in told):
+    owned = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    if any(tasks is None for tasks in owned) and any(tasks is not None for tasks in owned):
         raise _invalid("If one task-type is non-null, all must be non-null.")
 
 

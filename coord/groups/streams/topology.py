@@ -7,7 +7,8 @@ A `Topology` is the content of its record; the first member that joins sends it,
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from barnabas.wire.messages.coordinator_records import (
     StreamsGroupTopologyValue,
@@ -98,41 +99,35 @@ def is_stateful(subtopology: StreamsGroupTopologyValueSubtopology) -> bool:
     return bool(subtopology.state_changelog_topics)
 
 
-def _subtopology(told: StreamsGroupHeartbeatRequestSubtopology) -> StreamsGroupTopologyValueSubtopology:
+def _subtopology(requested: StreamsGroupHeartbeatRequestSubtopology) -> StreamsGroupTopologyValueSubtopology:
     """Copartition groups have indexes into the lists of topics, so these lists keep their order."""
     return StreamsGroupTopologyValueSubtopology(
-        subtopology_id=told.subtopology_id,
-        source_topics=list(told.source_topics),
-        source_topic_regex=list(told.source_topic_regex),
-        state_changelog_topics=sorted(map(_topic_info, told.state_changelog_topics), key=_name),
-        repartition_sink_topics=sorted(told.repartition_sink_topics),
-        repartition_source_topics=[_topic_info(info) for info in told.repartition_source_topics],
+        subtopology_id=requested.subtopology_id,
+        source_topics=list(requested.source_topics),
+        source_topic_regex=list(requested.source_topic_regex),
+        state_changelog_topics=sorted(map(_topic_info, requested.state_changelog_topics), key=attrgetter("name")),
+        repartition_sink_topics=sorted(requested.repartition_sink_topics),
+        repartition_source_topics=[_topic_info(info) for info in requested.repartition_source_topics],
         copartition_groups=[
             StreamsGroupTopologyValueCopartitionGroup(
                 source_topics=list(group.source_topics),
                 source_topic_regex=list(group.source_topic_regex),
                 repartition_source_topics=list(group.repartition_source_topics),
             )
-            for group in told.copartition_groups
+            for group in requested.copartition_groups
         ],
     )
 
 
-def _name(info: Any) -> str:
-    return str(info.name)
-
-
-def _topic_info(told: StreamsGroupHeartbeatRequestTopicInfo) -> StreamsGroupTopologyValueTopicInfo:
+def _topic_info(requested: StreamsGroupHeartbeatRequestTopicInfo) -> StreamsGroupTopologyValueTopicInfo:
     return StreamsGroupTopologyValueTopicInfo(
-        name=told.name,
-        partitions=told.partitions,
-        replication_factor=told.replication_factor,
-        topic_configs=sorted((TopicConfig(key=each.key, value=each.value) for each in told.topic_configs), key=_key),
+        name=requested.name,
+        partitions=requested.partitions,
+        replication_factor=requested.replication_factor,
+        topic_configs=sorted(
+            (TopicConfig(key=each.key, value=each.value) for each in requested.topic_configs), key=attrgetter("key")
+        ),
     )
-
-
-def _key(config: TopicConfig) -> str:
-    return config.key
 
 
 def _described(info: StreamsGroupTopologyValueTopicInfo) -> StreamsGroupDescribeResponseTopicInfo:

@@ -16,8 +16,8 @@ from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.loop import Loop
-from barnabas.broker.metadata import metadata_log
 from barnabas.broker.metadata.controller import Controller
+from barnabas.broker.metadata.log import metadata_log
 from barnabas.broker.steps import StepRunner
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage

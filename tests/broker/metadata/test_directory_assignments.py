@@ -91,7 +91,7 @@ def test_what_the_controller_has_taken_is_reported_again_if_the_metadata_does_no
     assert len(reports.requests) == 1
     wire.advance(2)
     assert len(reports.requests) == 2
-    assert "has taken the directories of 1 replicas" in caplog.text
+    assert "accepted the directories of 1 replicas" in caplog.text
     (directory,) = reports.requests[-1].directories
     own = PartitionChangeRecord(partition_id=0, topic_id=directory.topics[0].topic_id, directories=[directory.id])
     controller.quorum.write(own)

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config.load import load
-from barnabas.broker.metadata import snapshots
-from barnabas.broker.metadata.snapshot_schedule import RETRY_S, SnapshotSchedule
+from barnabas.broker.metadata.log import snapshots
+from barnabas.broker.metadata.log.snapshot_schedule import RETRY_S, SnapshotSchedule
 from barnabas.coord.cluster.metadata_log.checkpoint import parse_checkpoint_name
 from barnabas.wire.messages.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum

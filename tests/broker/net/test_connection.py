@@ -174,7 +174,7 @@ def test_the_size_is_checked_before_the_rest_arrives(memory: MemoryBroker) -> No
 
 def test_buffers_grow_with_the_received_bytes_not_with_the_announced_size(client: Client) -> None:
     client.feed((100 * 1024 * 1024).to_bytes(4, "big") + bytes(100))
-    buffer = client.connection._buffer
+    buffer = client.connection.partial
     assert buffer is not None
     assert len(buffer) <= 64 * 1024
     sent = 104
@@ -185,7 +185,7 @@ def test_buffers_grow_with_the_received_bytes_not_with_the_announced_size(client
         space.release()
         client.connection.filled(count, 0.0)
         sent += count
-        buffer = client.connection._buffer
+        buffer = client.connection.partial
         assert buffer is not None
         assert len(buffer) <= 4 * sent
 
@@ -254,7 +254,7 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
     def install(request_class: type, error: Exception) -> None:
         routes, key = api.ROUTES[api.BROKER], (api.BROKER, request_class.api_key)
         routes.find(request_class.api_key, request_class.max_version)
-        handler = (failing(error), *api._handlers[key][1:])
+        handler = api._handlers[key]._replace(handler=failing(error))
         monkeypatch.setitem(api._handlers, key, handler)
         monkeypatch.setattr(routes, "_routes", {})  # routes with the broken handler are dropped after the test
 
@@ -402,6 +402,6 @@ def test_a_partial_frame_is_not_copied_again_for_each_read(memory: MemoryBroker,
     client.touch("t")
     frame = client.frame(produce("t", batch(bytes(200_000))), 9)
     client.feed(frame[:100_000])
-    buffer = client.connection._buffer
+    buffer = client.connection.partial
     client.connection.resume(memory.clock.now)
-    assert client.connection._buffer is buffer
+    assert client.connection.partial is buffer

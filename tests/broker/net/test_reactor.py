@@ -176,7 +176,7 @@ async def test_idle_and_trickling_connections_are_closed_but_not_waiting_ones(tm
         await trickling.stream.send_all(b"\x00\x10\x00\x00" + bytes(50))
         while not any(connection.has_delayed_response for connection in loopback.reactor._channels):
             await trio.lowlevel.checkpoint()
-        while not any(connection._buffer for connection in loopback.reactor._channels):
+        while not any(connection.partial for connection in loopback.reactor._channels):
             await trio.lowlevel.checkpoint()
         later = loopback.broker.loop.now() + 61
         assert loopback.reactor.close_idle(later - 30) == 0

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.metadata.token_expiry import remove_expired_tokens
-from barnabas.coord.security.tokens import Asked, TokenSettings, create_token, token_password
+from barnabas.coord.security.tokens import Requester, TokenSettings, create_token, token_password
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.tokens import (
@@ -212,7 +211,7 @@ def test_expired_tokens_are_removed(secure: SecureBroker) -> None:
     create(alice, max_lifetime_ms=1000)
     kept = create(alice)
     secure.advance(2)
-    remove_expired_tokens(secure.broker.controller)
+    secure.broker.controller.remove_expired_tokens()
     secure.broker.loop.end_turn()
     assert list(secure.broker.image.tokens) == [kept.token_id]
 
@@ -239,7 +238,7 @@ def test_other_refusals() -> None:
     other = [CreatableRenewers(principal_type="Group", principal_name="g")]
     request = CreateDelegationTokenRequest(renewers=other)
     for version, code in ((29, ErrorCode.INVALID_PRINCIPAL_TYPE), (13, ErrorCode.UNSUPPORTED_VERSION)):
-        records, answer = create_token(settings, request, Asked(ALICE, 0, version), lambda: "id")
+        records, answer = create_token(settings, request, Requester(ALICE, 0, version), lambda: "id")
         assert (records, answer.error_code) == ([], code)
     assert "secret" not in repr(settings)
 

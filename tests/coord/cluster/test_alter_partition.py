@@ -53,15 +53,15 @@ def cluster() -> Brokers:
 )
 def test_checks(cluster: Brokers, isr: list[int], given: dict[str, Any], code: ErrorCode) -> None:
     before = cluster.partition("orders")
-    answer = cluster.alter("orders", isr, **given)
-    assert answer.error_code == code
+    response = cluster.alter("orders", isr, **given)
+    assert response.error_code == code
     if code:
         assert cluster.partition("orders") == before
     else:
         after = cluster.partition("orders")
         assert after.isr == tuple(isr)
-        assert (answer.leader_id, answer.leader_epoch, answer.isr) == (1, before.leader_epoch, isr)
-        assert answer.partition_epoch == before.partition_epoch + 1
+        assert (response.leader_id, response.leader_epoch, response.isr) == (1, before.leader_epoch, isr)
+        assert response.partition_epoch == before.partition_epoch + 1
 
 
 def test_a_repeated_request_has_an_old_partition_epoch(cluster: Brokers) -> None:
@@ -70,8 +70,8 @@ def test_a_repeated_request_has_an_old_partition_epoch(cluster: Brokers) -> None
 
 
 def test_the_same_isr_is_no_change(cluster: Brokers) -> None:
-    answer = cluster.alter("orders", [1, 2, 3])
-    assert (answer.error_code, answer.partition_epoch, cluster.records) == (0, 0, [])
+    response = cluster.alter("orders", [1, 2, 3])
+    assert (response.error_code, response.partition_epoch, cluster.records) == (0, 0, [])
 
 
 def test_fenced_brokers_may_not_join(cluster: Brokers) -> None:
@@ -131,8 +131,8 @@ def test_a_leader_that_ends_a_reassignment_without_itself_is_told(cluster: Broke
     asked = ReassignablePartition(partition_index=0, replicas=[2, 4])
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="orders", partitions=[asked])])
     cluster.commit(cluster.controller.alter_partition_reassignments(request))
-    answer = cluster.alter("orders", [1, 2, 3, 4])
-    assert answer.error_code == ErrorCode.NEW_LEADER_ELECTED
+    response = cluster.alter("orders", [1, 2, 3, 4])
+    assert response.error_code == ErrorCode.NEW_LEADER_ELECTED
     assert cluster.state("orders")[:2] == (2, [2, 4])
     assert cluster.partition("orders").replicas == (2, 4)
 

@@ -145,8 +145,8 @@ def test_unclean_replicas_leave_the_elr_until_the_last_known_leader_recovers() -
     cluster.start(1)
     assert cluster.state("orders") == (1, [1], [])
     assert cluster.partition("orders").leader_recovery_state == RECOVERING
-    answer = cluster.alter("orders", [1])
-    assert (answer.error_code, answer.leader_recovery_state) == (0, 0)
+    response = cluster.alter("orders", [1])
+    assert (response.error_code, response.leader_recovery_state) == (0, 0)
     assert cluster.alter("orders", [1, 2]).error_code == 0
 
 
@@ -298,16 +298,16 @@ def test_a_new_controller_gives_every_broker_a_session() -> None:
 def test_a_controlled_shutdown_moves_leaders_and_waits_for_the_others() -> None:
     cluster = Brokers(1, 2, 3)
     cluster.create("orders", [1, 2, 3], [2, 1, 3])
-    answer = cluster.heartbeat(1, shut_down=True)
-    assert (answer.is_fenced, answer.should_shut_down) == (False, False)
+    response = cluster.heartbeat(1, shut_down=True)
+    assert (response.is_fenced, response.should_shut_down) == (False, False)
     assert [cluster.state("orders", index)[:2] for index in (0, 1)] == [(2, [2, 3]), (2, [2, 3])]
     assert cluster.image.brokers[1].in_controlled_shutdown
     assert isinstance(cluster.records[0], BrokerRegistrationChangeRecord)
     cluster.heartbeat(2)
     assert not cluster.heartbeat(1, shut_down=True).should_shut_down  # broker 3 has not read it
     cluster.heartbeat(3)
-    answer = cluster.heartbeat(1, shut_down=True)
-    assert (answer.is_fenced, answer.should_shut_down) == (True, True)
+    response = cluster.heartbeat(1, shut_down=True)
+    assert (response.is_fenced, response.should_shut_down) == (True, True)
     assert cluster.image.brokers[1].fenced
     assert cluster.heartbeat(1, shut_down=True).should_shut_down  # the answer was lost, and it asks again
     assert cluster.records == []
@@ -408,8 +408,8 @@ def test_producer_ids_are_given_in_blocks() -> None:
     blocks = []
     for broker in (1, 2, 1):
         request = AllocateProducerIdsRequest(broker_id=broker, broker_epoch=cluster.image.brokers[broker].epoch)
-        answer = cluster.commit(cluster.controller.allocate_producer_ids(request))
-        blocks.append((answer.producer_id_start, answer.producer_id_len))
+        response = cluster.commit(cluster.controller.allocate_producer_ids(request))
+        blocks.append((response.producer_id_start, response.producer_id_len))
     assert blocks == [(0, 1000), (1000, 1000), (2000, 1000)]
     with pytest.raises(KafkaError) as raised:
         cluster.controller.allocate_producer_ids(AllocateProducerIdsRequest(broker_id=1, broker_epoch=-1))

@@ -131,13 +131,13 @@ class ClusterMachine(RuleBasedStateMachine):
         if found.leader == NO_LEADER:
             return
         self.cluster.proposed = isr
-        answer = self.cluster.alter(topic, sorted(isr | {found.leader}), index=index, recovery=recovery)
+        response = self.cluster.alter(topic, sorted(isr | {found.leader}), index=index, recovery=recovery)
         self.cluster.proposed = set()
         allowed = {0, ErrorCode.INVALID_REQUEST, ErrorCode.INELIGIBLE_REPLICA, ErrorCode.NEW_LEADER_ELECTED}
-        assert answer.error_code in allowed
-        if not answer.error_code:
+        assert response.error_code in allowed
+        if not response.error_code:
             now = self.cluster.partition(topic, index)
-            assert (answer.leader_epoch, answer.partition_epoch) == (now.leader_epoch, now.partition_epoch)
+            assert (response.leader_epoch, response.partition_epoch) == (now.leader_epoch, now.partition_epoch)
 
     @rule(topic=topics, index=partitions, kind=st.sampled_from([0, 1]))
     def elect(self, topic: str, index: int, kind: int) -> None:

@@ -63,7 +63,7 @@ def test_a_log_that_kafka_has_written(tmp_path: Path) -> None:
 def test_deliberate_differences_are_differences_still() -> None:
     cases = deliberate_differences.CASES
     logs = [load(case.name, case.log()) for case in cases]
-    equal = [log.name for log, answer in zip(logs, kafkas(logs), strict=True) if difference(log, answer) is None]
+    equal = [log.name for log, response in zip(logs, kafkas(logs), strict=True) if difference(log, response) is None]
     assert equal == []
 
 

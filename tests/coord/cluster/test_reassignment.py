@@ -34,8 +34,8 @@ def reassign(
     request = AlterPartitionReassignmentsRequest(
         allow_replication_factor_change=any_factor, topics=[ReassignableTopic(name=topic, partitions=[asked])]
     )
-    answer = cluster.commit(cluster.controller.alter_partition_reassignments(request)).responses[0].partitions[0]
-    return answer.error_code, answer.error_message
+    response = cluster.commit(cluster.controller.alter_partition_reassignments(request)).responses[0].partitions[0]
+    return response.error_code, response.error_message
 
 
 def ongoing(cluster: Brokers, *topics: tuple[str, list[int]]) -> list[tuple[str, int, list[int], list[int], list[int]]]:
@@ -182,7 +182,7 @@ def test_a_partition_twice_in_a_request_is_refused_the_second_time(cluster: Brok
     twice = [ReassignablePartition(partition_index=0, replicas=[1, 2, 4])] * 2
     request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="orders", partitions=twice)])
     answers = cluster.commit(cluster.controller.alter_partition_reassignments(request)).responses[0].partitions
-    assert [answer.error_code for answer in answers] == [0, ErrorCode.INVALID_REQUEST]
+    assert [response.error_code for response in answers] == [0, ErrorCode.INVALID_REQUEST]
 
 
 # ElectLeaders
@@ -247,7 +247,7 @@ def test_a_partition_twice_in_an_election_has_one_record(cluster: Brokers) -> No
     cluster.start(1)
     cluster.alter("orders", [1, 2, 3])
     answers = elect(cluster, 0, ("orders", 0), ("orders", 0))
-    assert [answer[2] for answer in answers] == [0, ErrorCode.ELECTION_NOT_NEEDED]
+    assert [response[2] for response in answers] == [0, ErrorCode.ELECTION_NOT_NEEDED]
     assert cluster.partition("orders").leader_epoch == 2
 
 

@@ -401,8 +401,8 @@ def test_changes_of_many_topics_are_validated_in_steps(world: ControllerWorld) -
 def test_new_topics_without_configs_share_those_of_the_response(world: ControllerWorld) -> None:
     topics = [CreatableTopic(name=f"t.{index}", num_partitions=1, replication_factor=1) for index in range(50)]
     topics[7].configs = [CreatableTopicConfig(name="retention.ms", value="1")]
-    answer = world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)).response
-    assert len({id(topic.configs) for topic in answer.topics}) == 2
+    response = world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)).response
+    assert len({id(topic.configs) for topic in response.topics}) == 2
 
 
 def test_the_existing_names_are_looked_at_once_for_all_new_topics(world: ControllerWorld) -> None:
@@ -410,7 +410,7 @@ def test_the_existing_names_are_looked_at_once_for_all_new_topics(world: Control
     world.image.topics = counting = _CountingTopics(world.image.topics)
     names = [f"new.topic_{index}" for index in range(500)]
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in [*names, "new_topic_0"]]
-    answer = world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)).response
-    assert [result.error_code for result in answer.topics[:500]] == [0] * 500
-    assert answer.topics[500].error_message == "Topic 'new_topic_0' collides with existing topic: new.topic_0"
+    response = world.controller.create_topics(CreateTopicsRequest(topics=topics), TopicDefaults(1, 1)).response
+    assert [result.error_code for result in response.topics[:500]] == [0] * 500
+    assert response.topics[500].error_message == "Topic 'new_topic_0' collides with existing topic: new.topic_0"
     assert counting.passes == 1

@@ -172,9 +172,9 @@ class Driver(CoordinatorDriver):
     def fetch(self, topic="t", partition=0, *, group_id="g", topic_id=bytes(16)):
         """The committed offset of one partition, with its leader epoch and metadata."""
         topics = [o.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=[partition])]
-        answer = self.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id=group_id, topics=topics))
-        assert answer.error_code == 0
-        found = answer.topics[0].partitions[0]
+        response = self.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id=group_id, topics=topics))
+        assert response.error_code == 0
+        found = response.topics[0].partitions[0]
         assert found.error_code == 0
         return found.committed_offset, found.committed_leader_epoch, found.metadata
 
@@ -195,8 +195,8 @@ class Driver(CoordinatorDriver):
         topics = [o.OffsetDeleteRequestTopic(name=topic, partitions=partitions)]
         request = o.OffsetDeleteRequest(group_id=group_id, topics=topics)
         self.handle(self.coordinator.offsets.delete(request, ticket))
-        answer = self.answers[ticket]
-        return answer.error_code, answer.topics[0].partitions[0].error_code if answer.topics else None
+        response = self.answers[ticket]
+        return response.error_code, response.topics[0].partitions[0].error_code if response.topics else None
 
     def delete_group(self, group_id="g"):
         ticket = f"remove{next(self.tickets)}"
@@ -228,5 +228,5 @@ class Driver(CoordinatorDriver):
 
     def code(self, ticket):
         """The error code of the response to `ticket`, or None while it is parked."""
-        answer = self.answers.get(ticket)
-        return None if answer is None else ErrorCode(answer.error_code)
+        response = self.answers.get(ticket)
+        return None if response is None else ErrorCode(response.error_code)

@@ -41,10 +41,10 @@ def test_all_offsets_of_a_group_can_be_asked_for(driver):
     driver.commit(2, topic="a", partition=1, topic_id=ID_A)
     driver.commit(3, topic="b")
     driver.commit(4, topic="b", group_id="other")
-    answer = driver.fetch_all()
+    response = driver.fetch_all()
     found = [
         (topic.name, topic.topic_id, partition.partition_index, partition.committed_offset)
-        for topic in answer.topics
+        for topic in response.topics
         for partition in topic.partitions
     ]
     assert found == [("a", ID_A, 0, 1), ("a", ID_A, 1, 2), ("b", bytes(16), 0, 3)]

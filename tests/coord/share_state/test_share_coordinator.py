@@ -21,8 +21,8 @@ def driver():
     return Driver()
 
 
-def batches(answer):
-    return [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in answer.state_batches]
+def batches(response):
+    return [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in response.state_batches]
 
 
 def last_record(driver):
@@ -114,9 +114,9 @@ def test_the_start_offset_never_decreases(driver):
     ],
 )
 def test_invalid_requests_are_refused(driver, request_, code, message):
-    answer = request_(driver)
-    assert answer.error_code == code
-    assert (answer.error_message or "").startswith(message or "")
+    response = request_(driver)
+    assert response.error_code == code
+    assert (response.error_message or "").startswith(message or "")
     assert all(records.read_key(record_key)[0] == records.SHARE_SNAPSHOT for record_key, _ in driver.log.values())
 
 

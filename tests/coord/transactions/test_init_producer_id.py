@@ -103,8 +103,8 @@ def test_an_end_with_the_last_epoch_returns_a_new_producer_id(commit):
     """The client gets 0 after 32766; the markers have 32767, which no client ever has."""
     driver = exhausted(MAX_EPOCH - 1, TransactionState.ONGOING)
     last = (7, MAX_EPOCH - 1)
-    answer = driver.end_answer(last, commit)
-    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (0, FIRST_ID, 0)
+    response = driver.end_answer(last, commit)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (0, FIRST_ID, 0)
     (markers,) = driver.markers
     assert (markers.producer_id, markers.producer_epoch) == (7, MAX_EPOCH)
     assert driver.end(last, commit) == ErrorCode.CONCURRENT_TRANSACTIONS

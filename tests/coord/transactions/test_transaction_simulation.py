@@ -197,10 +197,10 @@ class Producer:
         self.request = lambda: request(answer)
         self.world.send(self.request)
 
-    def send_init(self, answer):
+    def send_init(self, response):
         world = self.world
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=20_000)
-        world.handle(world.coordinator.init_producer_id(request, answer, 5, world.at))
+        world.handle(world.coordinator.init_producer_id(request, response, 5, world.at))
 
     def on_init(self, message):
         if message.error_code == 0:
@@ -213,12 +213,12 @@ class Producer:
         producer, record, world = self.producer, (self.transaction, partition), self.world
         sequence = self.sequences[partition]
 
-        def request(answer):
+        def request(response):
             def added(result):
                 (error,) = outcomes(result).values()
                 if error == ErrorCode.NONE:
                     error = world.partitions[partition].append(*producer, sequence, (*record, sequence))
-                answer(error)
+                response(error)
 
             world.handle(
                 world.coordinator.add_partitions(self.transactional_id, *producer, [partition], 2, added, world.at)
@@ -240,14 +240,14 @@ class Producer:
     def send_end(self, commit):
         producer, world = self.producer, self.world
 
-        def request(answer):
+        def request(response):
             end = EndTxnRequest(
                 transactional_id=self.transactional_id,
                 producer_id=producer[0],
                 producer_epoch=producer[1],
                 committed=commit,
             )
-            world.handle(world.coordinator.end(end, answer, 5, world.at))
+            world.handle(world.coordinator.end(end, response, 5, world.at))
 
         return request
 

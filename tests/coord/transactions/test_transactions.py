@@ -54,9 +54,9 @@ def test_verification_checks_that_partitions_are_in_the_transaction(driver):
 def test_markers_follow_the_outcome_and_complete_it(driver, commit, version):
     producer = driver.producer()
     driver.add(producer, T0, T1)
-    answer = driver.end_answer(producer, commit, version=version)
+    response = driver.end_answer(producer, commit, version=version)
     bumped = version == 5
-    assert (answer.producer_id, answer.producer_epoch) == ((FIRST_ID, 1) if bumped else (-1, -1))
+    assert (response.producer_id, response.producer_epoch) == ((FIRST_ID, 1) if bumped else (-1, -1))
     assert driver.state() is (TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT)
     (markers,) = driver.markers
     assert (markers.is_commit, markers.producer_id, markers.producer_epoch) == (commit, FIRST_ID, int(bumped))
@@ -103,7 +103,7 @@ def test_a_restart_requests_the_markers_again(driver, commit, marked):
     """T4: the outcome that was written is completed, wherever the broker has crashed."""
     producer = driver.producer()
     driver.add(producer, T0, T1)
-    answer = driver.end_answer(producer, commit)
+    response = driver.end_answer(producer, commit)
     before = driver.markers[0]
     driver.append_error = ErrorCode.KAFKA_STORAGE_ERROR  # the completion is not written
     if marked:
@@ -114,7 +114,7 @@ def test_a_restart_requests_the_markers_again(driver, commit, marked):
     assert driver.end(producer, commit) == ErrorCode.CONCURRENT_TRANSACTIONS
     driver.write_markers()
     assert driver.state() is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
-    assert driver.end_answer(producer, commit) == answer, "a retry gets the same response"
+    assert driver.end_answer(producer, commit) == response, "a retry gets the same response"
     driver.restart()
     assert not driver.markers
 
@@ -122,11 +122,11 @@ def test_a_restart_requests_the_markers_again(driver, commit, marked):
 def test_an_abort_without_partitions_bumps_the_epoch_and_needs_no_markers(driver):
     """T7: the client of KIP-890 may not know whether any of its writes has arrived."""
     producer = driver.producer()
-    answer = driver.end_answer(producer, False)
-    assert (answer.error_code, answer.producer_epoch) == (0, 1)
+    response = driver.end_answer(producer, False)
+    assert (response.error_code, response.producer_epoch) == (0, 1)
     assert driver.state() is TransactionState.COMPLETE_ABORT
     assert not driver.markers
-    assert driver.end_answer(producer, False) == answer
+    assert driver.end_answer(producer, False) == response
     driver.restart()
     assert driver.add((FIRST_ID, 1)) == ErrorCode.NONE
 

@@ -73,9 +73,9 @@ class Driver(CoordinatorDriver):
 
     def producer(self, transactional_id="x", **options):
         """A new producer's id and epoch."""
-        answer = self.init(transactional_id, **options)
-        assert answer.error_code == 0, ErrorCode(answer.error_code)
-        return answer.producer_id, answer.producer_epoch
+        response = self.init(transactional_id, **options)
+        assert response.error_code == 0, ErrorCode(response.error_code)
+        return response.producer_id, response.producer_epoch
 
     def add(self, producer, *partitions, transactional_id="x", client_version=2):
         """The one error of AddPartitionsToTxn."""
@@ -119,10 +119,10 @@ class Driver(CoordinatorDriver):
     def finish(self, producer, commit, *partitions, version=5):
         """Run one transaction; the producer id and epoch for the next one."""
         assert self.add(producer, *partitions) == ErrorCode.NONE
-        answer = self.end_answer(producer, commit, version=version)
-        assert answer.error_code == 0
+        response = self.end_answer(producer, commit, version=version)
+        assert response.error_code == 0
         self.write_markers()
-        return (answer.producer_id, answer.producer_epoch) if version >= 5 else producer
+        return (response.producer_id, response.producer_epoch) if version >= 5 else producer
 
 
 def outcomes(result):

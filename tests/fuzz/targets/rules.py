@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from barnabas.broker.security.principal_mapping import NoMatchingRuleError, PrincipalMapping
 from barnabas.coord.client_metrics.matching import SELECTORS, is_match, parse_match
 from barnabas.coord.groups.consumer.regex import compiled
+from barnabas.coord.quotas.filter import QuotaFilter
 from barnabas.coord.security.acl_filters import filter_of
 from barnabas.coord.security.acls import Acl, Operation, PatternType, Permission, ResourceType
 from barnabas.coord.security.host_patterns import java_host, matches_host, parse_range
-from barnabas.coord.security.quota_filter import QuotaFilter
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.messages.acls import DescribeAclsRequest

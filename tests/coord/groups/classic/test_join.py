@@ -39,19 +39,19 @@ def test_the_bounds_of_the_session_timeout_are_allowed(driver, session_ms):
 
 def test_a_new_member_is_given_an_id_to_come_back_with(driver):
     """G1: 79 from v4 on; the id starts with the client id."""
-    answer = driver.answers[driver.join()]
-    assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
-    assert answer.member_id == "client-id1"
+    response = driver.answers[driver.join()]
+    assert response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert response.member_id == "client-id1"
     assert driver.group().members == {}
-    ticket = driver.join(answer.member_id)
-    assert driver.answers[ticket].member_id == answer.member_id
+    ticket = driver.join(response.member_id)
+    assert driver.answers[ticket].member_id == response.member_id
     assert driver.answers[ticket].generation_id == 1
 
 
 def test_an_old_client_is_let_in_at_once(driver):
     """G1: no 79 up to v3."""
-    answer = driver.answers[driver.join(context=OLD)]
-    assert (answer.error_code, answer.generation_id) == (0, 1)
+    response = driver.answers[driver.join(context=OLD)]
+    assert (response.error_code, response.generation_id) == (0, 1)
 
 
 def test_version_0_has_its_session_timeout_as_rebalance_timeout(driver):
@@ -61,8 +61,8 @@ def test_version_0_has_its_session_timeout_as_rebalance_timeout(driver):
 
 def test_a_static_member_is_let_in_at_once_under_an_id_of_its_instance(driver):
     """G1: KIP-345."""
-    answer = driver.answers[driver.join(instance_id="i")]
-    assert (answer.error_code, answer.member_id) == (0, "i-id1")
+    response = driver.answers[driver.join(instance_id="i")]
+    assert (response.error_code, response.member_id) == (0, "i-id1")
 
 
 def test_only_the_leader_is_told_who_is_there(driver):
@@ -74,10 +74,10 @@ def test_only_the_leader_is_told_who_is_there(driver):
         (others[0].member_id, b"b"),
         (others[1].member_id, b"c"),
     ]
-    assert {answer.leader for answer in (first, *others)} == {first.member_id}
-    assert [answer.members for answer in others] == [[], []]
-    assert {answer.protocol_name for answer in (first, *others)} == {"range"}
-    assert {answer.protocol_type for answer in (first, *others)} == {"consumer"}
+    assert {response.leader for response in (first, *others)} == {first.member_id}
+    assert [response.members for response in others] == [[], []]
+    assert {response.protocol_name for response in (first, *others)} == {"range"}
+    assert {response.protocol_type for response in (first, *others)} == {"consumer"}
 
 
 def test_a_group_is_in_the_log_from_its_first_join_on(driver):
@@ -154,8 +154,8 @@ class TestRejoining:
 
     def test_a_follower_that_changed_nothing_gets_the_current_generation(self, driver):
         _, follower = driver.stable(2)
-        answer = driver.answers[driver.join(follower)]
-        assert (answer.error_code, answer.generation_id, answer.members) == (0, 1, [])
+        response = driver.answers[driver.join(follower)]
+        assert (response.error_code, response.generation_id, response.members) == (0, 1, [])
         assert driver.state() is GroupState.STABLE
 
     def test_the_leader_of_a_stable_group_makes_a_new_generation(self, driver):
@@ -170,16 +170,16 @@ class TestRejoining:
         leader, follower = driver.stable(2)
         driver.join(follower, **changed)
         assert driver.state() is GroupState.PREPARING_REBALANCE
-        answer = driver.answers[driver.join(leader)]
-        assert answer.generation_id == 2
+        response = driver.answers[driver.join(leader)]
+        assert response.generation_id == 2
 
     @pytest.mark.parametrize("index", [0, 1])
     def test_before_the_assignment_a_member_may_ask_again_for_its_generation(self, driver, index):
         """Its response was lost; the leader gets the members again."""
         members = driver.joined(2)
-        answer = driver.answers[driver.join(members[index])]
-        assert (answer.error_code, answer.generation_id) == (0, 1)
-        assert len(answer.members) == (2 if index == 0 else 0)
+        response = driver.answers[driver.join(members[index])]
+        assert (response.error_code, response.generation_id) == (0, 1)
+        assert len(response.members) == (2 if index == 0 else 0)
         assert driver.state() is GroupState.COMPLETING_REBALANCE
 
     def test_new_metadata_before_the_assignment_sends_those_that_wait_for_it_back(self, driver):
@@ -336,8 +336,8 @@ class TestProtocols:
         (member,) = driver.stable()
         driver.leave(member)
         _, ticket = driver.new_member(protocol_type="connect", names=("v0",))
-        answer = driver.answers[ticket]
-        assert (answer.protocol_type, answer.protocol_name, answer.generation_id) == ("connect", "v0", 3)
+        response = driver.answers[ticket]
+        assert (response.protocol_type, response.protocol_name, response.generation_id) == ("connect", "v0", 3)
 
 
 def test_a_dead_group_answers_that_the_coordinator_is_not_available(driver):
@@ -381,5 +381,5 @@ def test_answers_are_made_when_they_are_sent_of_what_the_group_was(driver):
     driver.group().remove(first)
     driver.group().generation += 1
     answers = [reply.made() for reply in result.replies]
-    assert {(answer.generation_id, answer.leader) for answer in answers} == {(1, first)}
+    assert {(response.generation_id, response.leader) for response in answers} == {(1, first)}
     assert [member.metadata for member in answers[0].members] == [b"a", b"b", b"c"]

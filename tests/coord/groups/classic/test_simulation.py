@@ -59,21 +59,23 @@ class Member:
             self.take_error(error)
 
     def take_answer(self):
-        answer = self.driver.answers.get(self.ticket)
-        if answer is None:
+        response = self.driver.answers.get(self.ticket)
+        if response is None:
             return
         self.ticket = None
-        if answer.error_code:
-            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-                self.member_id = answer.member_id
-            self.take_error(answer.error_code)
+        if response.error_code:
+            if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = response.member_id
+            self.take_error(response.error_code)
         elif self.phase == "join":
-            assert answer.generation_id >= self.generation, "generations only grow"
-            self.member_id, self.generation, self.phase = answer.member_id, answer.generation_id, "sync"
-            self.leads = [member.member_id for member in answer.members] if answer.leader == self.member_id else None
+            assert response.generation_id >= self.generation, "generations only grow"
+            self.member_id, self.generation, self.phase = response.member_id, response.generation_id, "sync"
+            self.leads = (
+                [member.member_id for member in response.members] if response.leader == self.member_id else None
+            )
         else:
             # a member of this generation has its assignment, or none if the leader did not know the member
-            given = answer.assignment.decode().split(":", 1)
+            given = response.assignment.decode().split(":", 1)
             assert given == [str(self.generation), given[-1]] or given == [""]
             self.phase = "stable"
 

@@ -26,29 +26,29 @@ def pair(driver):
 
 def test_a_follower_comes_back_without_a_rebalance(driver, pair):
     leader, follower = pair
-    answer = driver.answers[driver.join(instance_id="two")]
-    assert answer.error_code == 0
-    assert answer.member_id != follower
-    assert (answer.generation_id, answer.leader, answer.skip_assignment) == (1, leader, False)
+    response = driver.answers[driver.join(instance_id="two")]
+    assert response.error_code == 0
+    assert response.member_id != follower
+    assert (response.generation_id, response.leader, response.skip_assignment) == (1, leader, False)
     assert driver.state() is GroupState.STABLE
-    ticket = driver.sync(answer.member_id, 1, instance_id="two")
+    ticket = driver.sync(response.member_id, 1, instance_id="two")
     assert driver.answers[ticket].assignment == b"f"
 
 
 def test_the_leader_comes_back_and_is_told_not_to_assign(driver, pair):
     """KIP-814: v9 has `skip_assignment` and the members."""
-    answer = driver.answers[driver.join(instance_id="one")]
-    assert answer.leader == answer.member_id
-    assert answer.skip_assignment is True
-    assert [member.group_instance_id for member in answer.members] == ["one", "two"]
-    assert driver.answers[driver.sync(answer.member_id, 1, instance_id="one")].assignment == b"l"
+    response = driver.answers[driver.join(instance_id="one")]
+    assert response.leader == response.member_id
+    assert response.skip_assignment is True
+    assert [member.group_instance_id for member in response.members] == ["one", "two"]
+    assert driver.answers[driver.sync(response.member_id, 1, instance_id="one")].assignment == b"l"
     assert driver.state() is GroupState.STABLE
 
 
 def test_before_v9_the_leader_is_shown_its_former_id_as_leader(driver, pair):
     """So that it makes no assignment."""
-    answer = driver.answers[driver.join(instance_id="one", context=BEFORE_SKIP)]
-    assert (answer.leader, answer.members, answer.skip_assignment) == (pair[0], [], False)
+    response = driver.answers[driver.join(instance_id="one", context=BEFORE_SKIP)]
+    assert (response.leader, response.members, response.skip_assignment) == (pair[0], [], False)
 
 
 def test_the_new_id_is_in_the_log(driver, pair):
@@ -96,8 +96,8 @@ def test_an_instance_id_that_the_group_does_not_know_is_an_unknown_member(driver
 
 
 def test_a_follower_that_joins_with_its_id_gets_the_current_generation(driver, pair):
-    answer = driver.answers[driver.join(pair[1], instance_id="two")]
-    assert (answer.error_code, answer.generation_id) == (0, 1)
+    response = driver.answers[driver.join(pair[1], instance_id="two")]
+    assert (response.error_code, response.generation_id) == (0, 1)
     assert driver.state() is GroupState.STABLE
 
 

@@ -219,9 +219,9 @@ class TestHeartbeat:
 class TestLeave:
     def test_the_others_rebalance_at_once(self, driver):
         leader, follower = driver.stable(2)
-        answer = driver.leave(leader)
-        assert answer.error_code == 0
-        assert [(gone.member_id, gone.error_code) for gone in answer.members] == [(leader, 0)]
+        response = driver.leave(leader)
+        assert response.error_code == 0
+        assert [(gone.member_id, gone.error_code) for gone in response.members] == [(leader, 0)]
         assert driver.state() is GroupState.PREPARING_REBALANCE
         ticket = driver.join(follower)
         assert driver.answers[ticket].leader == follower
@@ -244,12 +244,12 @@ class TestLeave:
         driver.join(follower)
         static_id = driver.answers[static].member_id
         pending = driver.answers[driver.join()].member_id
-        answer = driver.leave(
+        response = driver.leave(
             follower, "nobody", ("", "i"), ("", "j"), (leader, "k"), ("", None), pending, (static_id, "i")
         )
         unknown = ErrorCode.UNKNOWN_MEMBER_ID
         expected = [0, unknown, 0, unknown, unknown, unknown, 0, unknown]
-        assert [gone.error_code for gone in answer.members] == expected
+        assert [gone.error_code for gone in response.members] == expected
         assert list(driver.group().members) == [leader]
 
     def test_a_static_member_id_must_own_its_instance(self, driver):
@@ -262,9 +262,9 @@ class TestLeave:
         assert driver.state() is GroupState.EMPTY
 
     def test_a_group_that_is_not_there_has_none_of_the_members(self, driver):
-        answer = driver.leave("a", "b")
-        assert answer.error_code == 0
-        assert [gone.error_code for gone in answer.members] == [ErrorCode.UNKNOWN_MEMBER_ID] * 2
+        response = driver.leave("a", "b")
+        assert response.error_code == 0
+        assert [gone.error_code for gone in response.members] == [ErrorCode.UNKNOWN_MEMBER_ID] * 2
         assert driver.leave("a", group_id="").error_code == ErrorCode.INVALID_GROUP_ID
 
     def test_who_waits_and_leaves_elsewhere_is_let_go(self, driver):

@@ -47,11 +47,11 @@ class ConsumerDriver(ClusterDriver):
         return self.coordinator.consumer_groups.describe(group_id)
 
 
-def given(answer):
+def given(response):
     """The assignment in a response: {topic id: {partitions}}, or None."""
-    if answer.assignment is None:
+    if response.assignment is None:
         return None
-    return {entry.topic_id: set(entry.partitions) for entry in answer.assignment.topic_partitions}
+    return {entry.topic_id: set(entry.partitions) for entry in response.assignment.topic_partitions}
 
 
 class Client(ModernClient):
@@ -78,8 +78,8 @@ class Client(ModernClient):
             fields["owned"] = {key: set(indexes) for key, indexes in self.owned.items()}
         return fields
 
-    def given(self, answer):
-        return given(answer)
+    def given(self, response):
+        return given(response)
 
     def send(self, fields):
         return self.driver.beat(self.member_id, self.epoch, group_id=self.group_id, **fields)
@@ -100,8 +100,8 @@ def settle(*clients, rounds=20):
         before = [(client.epoch, client.owned) for client in clients]
         for client in clients:
             client.driver.resolve()
-            answer = client.beat()
-            assert answer.error_code == 0, answer
+            response = client.beat()
+            assert response.error_code == 0, response
             client.reconcile()
         if before == [(client.epoch, client.owned) for client in clients]:
             return

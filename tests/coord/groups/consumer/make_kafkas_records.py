@@ -71,8 +71,8 @@ def _join_classic(client: RawClient, group: str, _topic: bytes) -> None:
         protocols=[protocol],
     )
     request.member_id = client(request, 9).member_id
-    answer = client(request, 9)
-    assert answer.error_code == 0, answer
+    response = client(request, 9)
+    assert response.error_code == 0, response
 
 
 def read_records(bootstrap: str) -> list[list[str | None]]:

@@ -53,24 +53,24 @@ class ClassicClient:
         metadata = subscription(self.topics, self.owned)
         options = {"names": (self.protocol,), "metadata": metadata, "instance_id": self.instance_id}
         self.ticket = self.driver.join(self.member_id, **options)
-        answer = self.driver.answers.get(self.ticket)
-        if answer is not None and answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
+        response = self.driver.answers.get(self.ticket)
+        if response is not None and response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
             self.ticket = self.driver.join(self.member_id, **options)
-            answer = self.driver.answers.get(self.ticket)
-        if answer is not None and not answer.error_code:
-            self.member_id, self.generation = answer.member_id, answer.generation_id
-        return answer
+            response = self.driver.answers.get(self.ticket)
+        if response is not None and not response.error_code:
+            self.member_id, self.generation = response.member_id, response.generation_id
+        return response
 
     def sync(self):
         ticket = self.driver.sync(self.member_id, self.generation, instance_id=self.instance_id)
-        answer = self.driver.answers[ticket]
-        if not answer.error_code:
-            assigned = read(answer.assignment)
+        response = self.driver.answers[ticket]
+        if not response.error_code:
+            assigned = read(response.assignment)
             # A cooperative member that has to revoke partitions joins again immediately.
             self.must_join = any(not ps <= assigned.get(topic, set()) for topic, ps in self.owned.items())
             self.owned = assigned
-        return answer
+        return response
 
     def beat(self):
         """Send the next request: JoinGroup and SyncGroup, or Heartbeat."""
@@ -96,11 +96,13 @@ def classic_group(driver, count=2, **options):
     joined = [driver.answers[client.ticket] for client in clients]
     share = 6 // count
     given = {
-        answer.member_id: assignment({"t": range(place * share, (place + 1) * share)})
-        for place, answer in enumerate(joined)
+        response.member_id: assignment({"t": range(place * share, (place + 1) * share)})
+        for place, response in enumerate(joined)
     }
-    for client, answer in sorted(zip(clients, joined, strict=True), key=lambda one: one[1].leader != one[1].member_id):
-        client.member_id, client.generation, client.must_join = answer.member_id, answer.generation_id, False
+    for client, response in sorted(
+        zip(clients, joined, strict=True), key=lambda one: one[1].leader != one[1].member_id
+    ):
+        client.member_id, client.generation, client.must_join = response.member_id, response.generation_id, False
         synced = driver.answers[driver.sync(client.member_id, client.generation, given, instance_id=client.instance_id)]
         client.owned = read(synced.assignment)
     assert driver.state() is GroupState.STABLE

@@ -96,8 +96,8 @@ def test_a_group_of_kafka_goes_on(driver):
     """Its members keep their assignments: nothing has changed, so the epoch is not bumped."""
     joined = DATA["described"]["regex"]["members"]["r1"]
     written = len(driver.log)
-    answer = driver.beat("r1", joined["epoch"], group_id="regex", context=ClientContext("raw", "/127.0.0.1", 1))
-    assert (answer.error_code, answer.member_epoch, answer.assignment) == (0, joined["epoch"], None)
+    response = driver.beat("r1", joined["epoch"], group_id="regex", context=ClientContext("raw", "/127.0.0.1", 1))
+    assert (response.error_code, response.member_epoch, response.assignment) == (0, joined["epoch"], None)
     assert len(driver.log) == written
     back = driver.beat("s9", 0, group_id="static", instance_id="i1", subscribed_topic_names=["orders"])
     assert back.error_code != 0, "s3 has the instance id"

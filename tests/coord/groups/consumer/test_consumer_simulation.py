@@ -113,8 +113,8 @@ class Run:
         for _ in range(40):
             self.driver.advance(1.1)
             for client in self.clients:
-                answer = client.beat()
-                if answer.error_code:
+                response = client.beat()
+                if response.error_code:
                     client.reset()
                 client.reconcile()
             self.check({})

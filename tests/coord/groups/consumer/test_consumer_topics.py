@@ -174,8 +174,8 @@ class TestRegularExpressions:
         assert client.owned == {T: {0, 1, 2}}
 
     def test_that_are_none_are_refused(self, driver):
-        answer = driver.beat("m1", subscribed_topic_regex="(")
-        assert answer.error_code == E.INVALID_REGULAR_EXPRESSION
+        response = driver.beat("m1", subscribed_topic_regex="(")
+        assert response.error_code == E.INVALID_REGULAR_EXPRESSION
         assert driver.log == []
 
     def test_take_in_topics_that_come_and_let_go_of_those_that_go(self, driver, cluster):

@@ -46,8 +46,8 @@ class TestRequests:
         ],
     )
     def test_nonsense_is_an_invalid_request(self, driver, fields, message):
-        answer = driver.beat(**fields)
-        assert (answer.error_code, answer.error_message) == (E.INVALID_REQUEST, message)
+        response = driver.beat(**fields)
+        assert (response.error_code, response.error_message) == (E.INVALID_REQUEST, message)
         assert driver.log == []
         assert driver.coordinator.groups == {}
 
@@ -61,13 +61,13 @@ class TestRequests:
         assert driver.answers["x"].error_code == E.INVALID_REQUEST
 
     def test_an_assignor_that_is_not_there_is_unsupported(self, driver):
-        answer = driver.beat(server_assignor="mine")
-        assert answer.error_code == E.UNSUPPORTED_ASSIGNOR
-        assert answer.error_message.endswith("Supported assignors: uniform, range.")
+        response = driver.beat(server_assignor="mine")
+        assert response.error_code == E.UNSUPPORTED_ASSIGNOR
+        assert response.error_message.endswith("Supported assignors: uniform, range.")
 
     def test_clients_of_version_0_are_given_a_member_id(self, driver):
-        answer = driver.beat("", context=V0)
-        assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "id1", 2)
+        response = driver.beat("", context=V0)
+        assert (response.error_code, response.member_id, response.member_epoch) == (0, "id1", 2)
         assert driver.beat("id1", 2, context=V0).error_code == 0
         assert driver.beat("", 1, context=V0).error_code == E.INVALID_REQUEST
         assert driver.beat("", -1, context=V0).error_code == E.INVALID_REQUEST
@@ -75,9 +75,9 @@ class TestRequests:
 
 class TestJoining:
     def test_the_first_member_gets_all_partitions_at_once(self, driver):
-        answer = driver.beat("m1")
-        assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 2)
-        assert given(answer) == {T: {0, 1, 2, 3, 4, 5}}
+        response = driver.beat("m1")
+        assert (response.error_code, response.member_id, response.member_epoch) == (0, "m1", 2)
+        assert given(response) == {T: {0, 1, 2, 3, 4, 5}}
         assert driver.state() is ConsumerGroupState.STABLE
         group = driver.group()
         assert (group.epoch, group.assignment_epoch) == (2, 2)
@@ -95,13 +95,13 @@ class TestJoining:
         assert driver.beat("m1", -1).error_code == E.GROUP_ID_NOT_FOUND
 
     def test_a_topic_that_does_not_exist_gives_nothing(self, driver):
-        answer = driver.beat("m1", subscribed_topic_names=["nothing"])
-        assert (answer.error_code, answer.member_epoch, given(answer)) == (0, 2, {})
+        response = driver.beat("m1", subscribed_topic_names=["nothing"])
+        assert (response.error_code, response.member_epoch, given(response)) == (0, 2, {})
         assert driver.state() is ConsumerGroupState.STABLE
 
     def test_a_member_may_read_nothing(self, driver):
-        answer = driver.beat("m1", subscribed_topic_names=[])
-        assert (answer.error_code, answer.member_epoch, given(answer)) == (0, 2, {})
+        response = driver.beat("m1", subscribed_topic_names=[])
+        assert (response.error_code, response.member_epoch, given(response)) == (0, 2, {})
 
     def test_joining_again_under_the_same_id_gives_the_same_again(self, driver):
         first = driver.beat("m1")
@@ -123,8 +123,8 @@ class TestJoining:
     def test_a_group_of_another_type_is_not_found(self, driver):
         member_id, _ = driver.new_member(protocol_type="connect")
         assert member_id
-        answer = driver.beat("m1")
-        assert answer.error_code == E.GROUP_ID_NOT_FOUND
+        response = driver.beat("m1")
+        assert response.error_code == E.GROUP_ID_NOT_FOUND
 
     def test_a_join_that_cannot_be_written_leaves_no_group(self, driver):
         driver.append_error = E.NOT_ENOUGH_REPLICAS
@@ -140,21 +140,21 @@ class TestSharing:
         """The rule of the protocol: no partition is assigned before its owner's heartbeat has revoked it."""
         first, second = Client(driver, "m1"), Client(driver, "m2")
         first.beat(), first.reconcile()
-        answer = second.beat()
-        assert (answer.member_epoch, given(answer)) == (3, {})
+        response = second.beat()
+        assert (response.member_epoch, given(response)) == (3, {})
         assert driver.group().members["m2"].state is MemberState.UNRELEASED
-        answer = first.beat()
-        assert answer.member_epoch == 2, "it stays in its epoch until it has given up"
-        assert len(given(answer)[T]) == 3
+        response = first.beat()
+        assert response.member_epoch == 2, "it stays in its epoch until it has given up"
+        assert len(given(response)[T]) == 3
         assert driver.group().members["m1"].state is MemberState.UNREVOKED
         assert second.beat().assignment is None
         assert given(driver.beat("m1", 2, owned=first.owned)) is None, "it still has them, and was told what to keep"
         first.reconcile()
-        answer = first.beat()
-        assert (answer.member_epoch, answer.assignment) == (3, None)
-        answer = second.beat()
-        assert len(given(answer)[T]) == 3
-        assert given(answer)[T].isdisjoint(first.owned[T])
+        response = first.beat()
+        assert (response.member_epoch, response.assignment) == (3, None)
+        response = second.beat()
+        assert len(given(response)[T]) == 3
+        assert given(response)[T].isdisjoint(first.owned[T])
         assert driver.state() is ConsumerGroupState.STABLE
 
     def test_a_heartbeat_that_tells_no_partitions_gives_up_none(self, driver):
@@ -163,8 +163,8 @@ class TestSharing:
         driver.beat("m2")
         first.beat()
         for _ in range(3):
-            answer = driver.beat("m1", 2)
-            assert (answer.member_epoch, answer.assignment) == (2, None)
+            response = driver.beat("m1", 2)
+            assert (response.member_epoch, response.assignment) == (2, None)
         assert driver.group().members["m1"].state is MemberState.UNREVOKED
 
     def test_partitions_are_passed_on_as_they_are_given_up(self, driver):
@@ -198,8 +198,8 @@ class TestSharing:
     def test_when_a_member_leaves_the_others_take_over(self, driver):
         clients = [Client(driver, f"m{index}") for index in range(3)]
         settle(*clients)
-        answer = driver.beat("m0", -1)
-        assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m0", -1)
+        response = driver.beat("m0", -1)
+        assert (response.error_code, response.member_id, response.member_epoch) == (0, "m0", -1)
         assert driver.state() is ConsumerGroupState.ASSIGNING
         settle(*clients[1:])
         assert everything(clients[1]) | everything(clients[2]) == set(range(6))
@@ -237,9 +237,9 @@ class TestSharing:
         driver.beat("m1", -1)
         group = driver.group()
         assert (group.state, group.epoch, group.assignment_epoch) == (ConsumerGroupState.EMPTY, 3, 3)
-        answer = driver.beat("m2")
-        assert answer.member_epoch == 4, "epochs go on"
-        assert len(given(answer)[T]) == 6
+        response = driver.beat("m2")
+        assert response.member_epoch == 4, "epochs go on"
+        assert len(given(response)[T]) == 6
 
 
 class TestFencing:
@@ -256,22 +256,22 @@ class TestFencing:
         assert driver.beat("other", -1).error_code == E.UNKNOWN_MEMBER_ID
 
     def test_an_epoch_ahead_is_fenced(self, driver, settled):
-        answer = driver.beat("m1", settled.epoch + 1, owned=settled.owned)
-        assert answer.error_code == E.FENCED_MEMBER_EPOCH
-        assert "greater member epoch" in answer.error_message
+        response = driver.beat("m1", settled.epoch + 1, owned=settled.owned)
+        assert response.error_code == E.FENCED_MEMBER_EPOCH
+        assert "greater member epoch" in response.error_message
 
     def test_an_older_epoch_is_fenced(self, driver, settled):
         group = driver.group()
         member = group.members["m1"]._replace(epoch=5, previous_epoch=4)
         group.put_member(member)
-        answer = driver.beat("m1", 3, owned={})
-        assert answer.error_code == E.FENCED_MEMBER_EPOCH
-        assert "smaller member epoch" in answer.error_message
+        response = driver.beat("m1", 3, owned={})
+        assert response.error_code == E.FENCED_MEMBER_EPOCH
+        assert "smaller member epoch" in response.error_message
 
     def test_the_previous_epoch_is_taken_from_who_missed_the_answer(self, driver, settled):
         member = driver.group().members["m1"]
-        answer = driver.beat("m1", member.previous_epoch, owned=settled.owned)
-        assert (answer.error_code, answer.member_epoch) == (0, member.epoch)
+        response = driver.beat("m1", member.previous_epoch, owned=settled.owned)
+        assert (response.error_code, response.member_epoch) == (0, member.epoch)
 
     def test_the_previous_epoch_with_more_than_was_given_is_fenced(self, driver, settled):
         member = driver.group().members["m1"]
@@ -280,8 +280,8 @@ class TestFencing:
 
     def test_a_fenced_member_may_join_again(self, driver, settled):
         assert driver.beat("m1", 99).error_code == E.FENCED_MEMBER_EPOCH
-        answer = driver.beat("m1", 0)
-        assert (answer.error_code, given(answer)) == (0, settled.owned)
+        response = driver.beat("m1", 0)
+        assert (response.error_code, given(response)) == (0, settled.owned)
 
     def test_a_member_in_a_state_of_a_newer_release_starts_over(self, driver, settled):
         group = driver.group()
@@ -304,8 +304,8 @@ class TestAssignmentInterval:
 
     def test_the_next_one_waits_for_the_interval(self, driver):
         driver.beat("m1")
-        answer = driver.beat("m2")
-        assert (answer.member_epoch, given(answer)) == (2, {}), "it follows the last assignment, which knows it not"
+        response = driver.beat("m2")
+        assert (response.member_epoch, given(response)) == (2, {}), "it follows the last assignment, which knows it not"
         assert driver.state() is ConsumerGroupState.ASSIGNING
         assert (driver.group().epoch, driver.group().assignment_epoch) == (3, 2)
         driver.advance(0.999)

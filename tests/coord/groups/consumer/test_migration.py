@@ -60,9 +60,9 @@ def test_the_first_member_of_the_consumer_protocol_takes_a_live_classic_group_ov
 def test_the_generation_goes_on_as_the_epoch(driver):
     classic_group(driver)
     generation = driver.group().generation
-    answer = driver.beat("new")
-    assert answer.error_code == 0
-    assert answer.member_epoch == generation + 1
+    response = driver.beat("new")
+    assert response.error_code == 0
+    assert response.member_epoch == generation + 1
 
 
 @pytest.mark.parametrize("protocol", [EAGER, COOPERATIVE])
@@ -129,8 +129,8 @@ def test_who_waits_for_the_classic_group_is_told_to_join_again(driver):
 def test_an_upgrade_that_is_refused_leaves_the_classic_group_alone(driver):
     clients = classic_group(driver)
     parked = driver.join(clients[0].member_id, metadata=subscription(["t", "u"]))
-    answer = driver.beat("new", subscribed_topic_regex="a(")
-    assert answer.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
+    response = driver.beat("new", subscribed_topic_regex="a(")
+    assert response.error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert isinstance(driver.group(), ClassicGroup)
     assert parked not in driver.answers
     driver.join(clients[1].member_id, metadata=subscription(["t"]))
@@ -164,11 +164,11 @@ def test_a_downgrade_that_cannot_be_written_leaves_the_consumer_group_alone(driv
 def test_the_policy_says_which_way_is_open(policy):
     driver = new_driver(consumer_migration_policy=policy)
     classic_group(driver)
-    answer = driver.beat("new")
-    assert (answer.error_code == 0) == policy.allows_upgrade
+    response = driver.beat("new")
+    assert (response.error_code == 0) == policy.allows_upgrade
     if not policy.allows_upgrade:
-        assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-        assert "Cannot upgrade classic group g" in answer.error_message
+        assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+        assert "Cannot upgrade classic group g" in response.error_message
         driver = new_driver(consumer_migration_policy=policy)
         settle(Client(driver, "new"))
         joined = driver.answers[driver.join(metadata=subscription(["t"]))]
@@ -276,16 +276,16 @@ def test_errors_of_classic_members_are_those_of_a_classic_group(driver):
 
 def test_an_old_client_joins_at_once(driver):
     settle(Client(driver, "new"))
-    answer = driver.answers[driver.join(metadata=subscription(["t"], version=0), context=ClientContext("c", "/h", 1))]
-    assert answer.error_code == 0
-    assert answer.member_id in driver.group().members
+    response = driver.answers[driver.join(metadata=subscription(["t"], version=0), context=ClientContext("c", "/h", 1))]
+    assert response.error_code == 0
+    assert response.member_id in driver.group().members
 
 
 def test_group_max_size_holds_for_classic_members_too():
     driver = new_driver(consumer_max_size=1)
     settle(Client(driver, "new"))
-    answer = driver.answers[driver.join(metadata=subscription(["t"]))]
-    assert answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+    response = driver.answers[driver.join(metadata=subscription(["t"]))]
+    assert response.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
 @pytest.mark.parametrize("silent", ["session", "join", "sync"])

@@ -45,10 +45,10 @@ class ClassicWanderer:
 
     def step(self):
         if self.ticket is not None:
-            answer = self.driver.answers.pop(self.ticket, None)
-            if answer is not None:
+            response = self.driver.answers.pop(self.ticket, None)
+            if response is not None:
                 self.ticket = None
-                self.take(answer)
+                self.take(response)
         elif self.wish == "join":
             if self.protocol == EAGER:
                 self.owned = frozenset()
@@ -65,17 +65,17 @@ class ClassicWanderer:
         else:
             self.refused(self.driver.heartbeat(self.member_id, self.generation, instance_id=self.instance_id))
 
-    def take(self, answer):
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = answer.member_id
-        elif answer.error_code:
-            self.refused(answer.error_code)
+    def take(self, response):
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = response.member_id
+        elif response.error_code:
+            self.refused(response.error_code)
         elif self.wish == "join":
-            self.member_id, self.generation, self.wish = answer.member_id, answer.generation_id, "sync"
-            leads = answer.leader == answer.member_id and not answer.skip_assignment
-            self.given = self.assign(answer.members) if leads else {}
+            self.member_id, self.generation, self.wish = response.member_id, response.generation_id, "sync"
+            leads = response.leader == response.member_id and not response.skip_assignment
+            self.given = self.assign(response.members) if leads else {}
         else:
-            before, self.owned = self.owned, frozenset(read(answer.assignment).get("t", ()))
+            before, self.owned = self.owned, frozenset(read(response.assignment).get("t", ()))
             self.wish = "join" if before - self.owned else "heartbeat"
 
     def assign(self, members):
@@ -120,8 +120,8 @@ class ConsumerWanderer(Client):
         super().__init__(run.driver, f"consumer-{run.count}", instance_id=instance_id)
 
     def step(self):
-        answer = self.beat()
-        if answer.error_code in (
+        response = self.beat()
+        if response.error_code in (
             ErrorCode.UNKNOWN_MEMBER_ID,
             ErrorCode.FENCED_MEMBER_EPOCH,
             ErrorCode.GROUP_ID_NOT_FOUND,
@@ -129,7 +129,7 @@ class ConsumerWanderer(Client):
             self.reset()
         else:
             allowed = (0, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNRELEASED_INSTANCE_ID)
-            assert answer.error_code in allowed, answer
+            assert response.error_code in allowed, response
             self.reconcile()
 
     def leave(self):

@@ -92,24 +92,24 @@ class ClassicWanderer:
         elif self.phase == "stable":
             self.fail(self.driver.heartbeat(self.member_id, self.generation, instance_id=self.instance_id))
         if self.ticket in self.driver.answers:
-            answer = self.driver.answers.pop(self.ticket)
+            response = self.driver.answers.pop(self.ticket)
             self.ticket = None
             if loses:
                 self.phase = "join"
             else:
-                self.take(answer)
+                self.take(response)
 
-    def take(self, answer):
-        if answer.error_code:
-            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-                self.member_id = answer.member_id
-            self.fail(answer.error_code)
+    def take(self, response):
+        if response.error_code:
+            if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = response.member_id
+            self.fail(response.error_code)
         elif self.phase == "joining":
-            self.member_id, self.generation, self.phase = answer.member_id, answer.generation_id, "sync"
-            self.leads = answer.members if answer.leader == answer.member_id else None
+            self.member_id, self.generation, self.phase = response.member_id, response.generation_id, "sync"
+            self.leads = response.members if response.leader == response.member_id else None
         else:
             known = self.driver.cluster.by_name
-            self.owned = {known(topic).topic_id: indexes for topic, indexes in read(answer.assignment).items()}
+            self.owned = {known(topic).topic_id: indexes for topic, indexes in read(response.assignment).items()}
             self.phase = "stable"
 
     def fail(self, error):
@@ -257,7 +257,7 @@ def test_what_a_classic_member_still_reads_is_not_given_away_by_a_downgrade_and_
     driver.beat("new")
     driver.beat("new", -1)
     assert isinstance(driver.group(), ClassicGroup)
-    answer = driver.beat("again")
+    response = driver.beat("again")
     assert isinstance(driver.group(), ConsumerGroup)
-    assert given(answer) == {}
+    assert given(response) == {}
     assert len(client.partitions) == 6

@@ -28,8 +28,8 @@ def pair(driver):
 def test_a_member_that_is_away_keeps_its_partitions(driver, pair):
     first, second = pair
     epoch = driver.group().epoch
-    answer = driver.beat("m1", -2, instance_id="i1")
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", -2)
+    response = driver.beat("m1", -2, instance_id="i1")
+    assert (response.error_code, response.member_id, response.member_epoch) == (0, "m1", -2)
     member = driver.group().members["m1"]
     assert member.epoch == -2
     assert member.assigned == {T: dict.fromkeys(first.owned[T], 0)}, "its partitions are as old as time"
@@ -42,9 +42,9 @@ def test_it_comes_back_under_a_new_id_without_a_rebalance(driver, pair):
     first, second = pair
     epoch = driver.group().epoch
     driver.beat("m1", -2, instance_id="i1")
-    answer = driver.beat("m9", 0, instance_id="i1")
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m9", epoch)
-    assert given(answer) == first.owned
+    response = driver.beat("m9", 0, instance_id="i1")
+    assert (response.error_code, response.member_id, response.member_epoch) == (0, "m9", epoch)
+    assert given(response) == first.owned
     group = driver.group()
     assert group.epoch == epoch
     assert set(group.members) == {"m9", "m2"} == set(group.target)
@@ -56,21 +56,21 @@ def test_it_comes_back_under_a_new_id_without_a_rebalance(driver, pair):
 def test_with_another_subscription_it_is_a_change_like_any_other(driver, pair):
     epoch = driver.group().epoch
     driver.beat("m1", -2, instance_id="i1")
-    answer = driver.beat("m9", 0, instance_id="i1", subscribed_topic_names=["t", "u"])
-    assert answer.error_code == 0
+    response = driver.beat("m9", 0, instance_id="i1", subscribed_topic_names=["t", "u"])
+    assert response.error_code == 0
     assert driver.group().epoch == epoch + 1
 
 
 def test_an_instance_id_in_use_is_not_released(driver, pair):
-    answer = driver.beat("m9", 0, instance_id="i1")
-    assert answer.error_code == E.UNRELEASED_INSTANCE_ID
-    assert "owned by member m1" in answer.error_message
+    response = driver.beat("m9", 0, instance_id="i1")
+    assert response.error_code == E.UNRELEASED_INSTANCE_ID
+    assert "owned by member m1" in response.error_message
 
 
 def test_the_same_process_may_join_again(driver, pair):
     """Its response was lost, or it was fenced: it is identified by the member id, which it has generated."""
-    answer = driver.beat("m1", 0, instance_id="i1")
-    assert (answer.error_code, given(answer)) == (0, pair[0].owned)
+    response = driver.beat("m1", 0, instance_id="i1")
+    assert (response.error_code, given(response)) == (0, pair[0].owned)
 
 
 def test_the_old_member_id_is_fenced(driver, pair):
@@ -124,8 +124,8 @@ def test_away_while_it_gives_up_partitions_frees_them(driver):
 def test_all_of_it_survives_a_restart(driver, pair):
     driver.beat("m1", -2, instance_id="i1")
     driver.restart()
-    answer = driver.beat("m9", 0, instance_id="i1")
-    assert given(answer) == pair[0].owned
+    response = driver.beat("m9", 0, instance_id="i1")
+    assert given(response) == pair[0].owned
 
 
 def test_a_replacement_that_cannot_be_written_leaves_the_old_member(driver, pair):

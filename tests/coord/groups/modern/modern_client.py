@@ -23,7 +23,7 @@ class ModernClient:
         """The fields of the next heartbeat; `owned` None: no change."""
         raise NotImplementedError
 
-    def given(self, answer):
+    def given(self, response):
         """The assignment in a response, or None."""
         raise NotImplementedError
 
@@ -45,19 +45,19 @@ class ModernClient:
     def beat(self):
         """Send a heartbeat and handle the response; returns it."""
         fields = self.request()
-        answer = self.send(fields)
-        self.take(answer, fields)
-        return answer
+        response = self.send(fields)
+        self.take(response, fields)
+        return response
 
-    def take(self, answer, fields):
-        if answer.error_code:
+    def take(self, response, fields):
+        if response.error_code:
             return
         self.tells_all = False
         if fields["owned"] is not None:
             self.told = fields["owned"]
-        self.epoch = answer.member_epoch
-        self.interval_ms = answer.heartbeat_interval_ms
-        target = self.given(answer)
+        self.epoch = response.member_epoch
+        self.interval_ms = response.heartbeat_interval_ms
+        target = self.given(response)
         if target is not None:
             self.target = target
 
@@ -127,20 +127,20 @@ class Wanderer:
         if fate < 0.1:  # the request is lost
             self.tells_all = True
             return
-        answer = self.send(fields)
+        response = self.send(fields)
         if fate < 0.2:  # the response is lost
             self.tells_all = True
             return
-        if answer.error_code in JOIN_AGAIN:
+        if response.error_code in JOIN_AGAIN:
             self.reset()
-        elif answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the append has failed
+        elif response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the append has failed
             self.tells_all = True
-        elif answer.error_code:
-            assert answer.error_code == ErrorCode.FENCED_INSTANCE_ID, answer
+        elif response.error_code:
+            assert response.error_code == ErrorCode.FENCED_INSTANCE_ID, response
             self.vanish()
         else:
-            assert answer.member_epoch >= self.epoch, "a member's epoch only grows"
-            self.take(answer, fields)
+            assert response.member_epoch >= self.epoch, "a member's epoch only grows"
+            self.take(response, fields)
 
 
 def last_records(log):

@@ -92,11 +92,11 @@ class ShareDriver(ClusterDriver):
         return self.answers.get(ticket)
 
 
-def given(driver, answer):
+def given(driver, response):
     """The assignment in a response: {(topic, partition)}, without deleted topics; or None."""
-    if answer.assignment is None:
+    if response.assignment is None:
         return None
-    entries = [(driver.cluster.by_id(entry.topic_id), entry) for entry in answer.assignment.topic_partitions]
+    entries = [(driver.cluster.by_id(entry.topic_id), entry) for entry in response.assignment.topic_partitions]
     return {(topic.name, index) for topic, entry in entries if topic is not None for index in entry.partitions}
 
 

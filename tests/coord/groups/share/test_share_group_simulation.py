@@ -59,18 +59,18 @@ class ShareGroupWorld:
             told = topics = self.dice.sample(["a", "b", "c"], self.dice.randrange(1, 4))
         self.take(member_id, self.driver.beat(member_id, epoch, told), topics)
 
-    def take(self, member_id, answer, topics):
-        if answer.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID, E.GROUP_ID_NOT_FOUND):
+    def take(self, member_id, response, topics):
+        if response.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID, E.GROUP_ID_NOT_FOUND):
             self.members.pop(member_id, None)
-        elif answer.error_code:
+        elif response.error_code:
             if member_id in self.members:  # as clients do: after an error all fields are sent again
                 epoch, _, has = self.members[member_id]
                 self.members[member_id] = (epoch, topics, has)
                 self.unheard.add(member_id)
         else:
             self.unheard.discard(member_id)
-            has = given(self.driver, answer) if answer.assignment is not None else self.members[member_id][2]
-            self.members[member_id] = (answer.member_epoch, topics, has)
+            has = given(self.driver, response) if response.assignment is not None else self.members[member_id][2]
+            self.members[member_id] = (response.member_epoch, topics, has)
 
     def leave(self):
         if self.members:

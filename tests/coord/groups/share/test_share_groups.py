@@ -27,9 +27,9 @@ def driver():
 
 
 def test_a_first_member_gets_everything(driver):
-    answer = driver.join(rack_id="r")
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 2)
-    assert given(driver, answer) == ALL
+    response = driver.join(rack_id="r")
+    assert (response.error_code, response.member_id, response.member_epoch) == (0, "m1", 2)
+    assert given(driver, response) == ALL
     group = driver.group()
     assert (str(group.state), group.epoch, group.target_epoch) == ("Stable", 2, 2)
     assert group.members["m1"].rack_id == "r"
@@ -41,8 +41,8 @@ def test_state_is_initialized_with_the_groups_epoch(driver):
     assert driver.states == {("g", topic_id("t"), index): (2, -1) for index in range(4)}
     driver.cluster.create("t", 5)
     driver.changed("t")
-    answer = driver.beat("m1", 2)
-    assert given(driver, answer) == ALL | {("t", 4)}
+    response = driver.beat("m1", 2)
+    assert given(driver, response) == ALL | {("t", 4)}
     assert driver.states["g", topic_id("t"), 4] == (3, 0)
 
 
@@ -96,18 +96,18 @@ def test_state_is_initialized_again_after_a_failure_or_the_retry_time(driver):
 
 
 @pytest.mark.parametrize(
-    ("error", "answer"),
+    ("error", "response"),
     [
         (E.NOT_ENOUGH_REPLICAS, E.COORDINATOR_NOT_AVAILABLE),
         (E.KAFKA_STORAGE_ERROR, E.NOT_COORDINATOR),
         (E.MESSAGE_TOO_LARGE, E.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_a_heartbeat_that_waits_and_cannot_be_written_waits_no_longer(driver, error, answer):
+def test_a_heartbeat_that_waits_and_cannot_be_written_waits_no_longer(driver, error, response):
     driver.is_holding = True
     first = driver.send("m1", 0, ["t"])
     driver.append_error = error
-    assert driver.join("m2").error_code == answer
+    assert driver.join("m2").error_code == response
     driver.append_error = None
     driver.run_task()
     assert given(driver, driver.answers[first]) == ALL
@@ -135,8 +135,8 @@ def test_what_was_begun_is_begun_again_after_a_restart(driver):
 
 def test_state_that_cannot_be_initialized_fails_the_heartbeat(driver):
     driver.task_error = E.COORDINATOR_NOT_AVAILABLE
-    answer = driver.join()
-    assert (answer.error_code, given(driver, answer)) == (E.COORDINATOR_NOT_AVAILABLE, None)
+    response = driver.join()
+    assert (response.error_code, given(driver, response)) == (E.COORDINATOR_NOT_AVAILABLE, None)
     assert driver.group().state_partitions == StatePartitions()
     driver.task_error = None
     assert given(driver, driver.join()) == ALL
@@ -167,14 +167,14 @@ def test_more_members_than_partitions_share_a_partition():
     driver = ShareDriver(GroupTopics(t=1))
     answers = [driver.join(f"m{n}") for n in range(3)]
     answers = [driver.beat(f"m{n}", answers[n].member_epoch, ["t"]) for n in range(3)]
-    assert [given(driver, answer) for answer in answers] == [{("t", 0)}] * 3
+    assert [given(driver, response) for response in answers] == [{("t", 0)}] * 3
 
 
 def test_a_member_subscribes_anew():
     driver = ShareDriver(GroupTopics(t=2, u=1))
     assert given(driver, driver.join("m1", "t", "u")) == {("t", 0), ("t", 1), ("u", 0)}
-    answer = driver.beat("m1", 2, ["u"])
-    assert (answer.member_epoch, given(driver, answer)) == (3, {("u", 0)})
+    response = driver.beat("m1", 2, ["u"])
+    assert (response.member_epoch, given(driver, response)) == (3, {("u", 0)})
     same = driver.beat("m1", 3, ["u"])
     assert (same.member_epoch, given(driver, same)) == (3, {("u", 0)}), "who tells all is told all"
 
@@ -184,12 +184,12 @@ def test_topics_that_come_and_go():
     assert given(driver, driver.join("m1", "t", "u")) == {("t", 0)}
     driver.cluster.create("u", 2)
     driver.changed("u")
-    answer = driver.beat("m1", 2)
-    assert given(driver, answer) == {("t", 0), ("u", 0), ("u", 1)}
+    response = driver.beat("m1", 2)
+    assert given(driver, response) == {("t", 0), ("u", 0), ("u", 1)}
     del driver.cluster.topics["u"]
     driver.changed("u")
     assert driver.group().state_partitions.topic_ids == {topic_id("t")}
-    assert given(driver, driver.beat("m1", answer.member_epoch)) == {("t", 0)}
+    assert given(driver, driver.beat("m1", response.member_epoch)) == {("t", 0)}
 
 
 def test_a_topic_of_the_same_name_is_another_topic():
@@ -228,9 +228,9 @@ def test_an_epoch_before_the_last_is_fenced():
     driver.beat("m1", 2, ["t", "u"])
     driver.beat("m1", 3, ["t", "u", "v"])
     assert driver.beat("m1", 3).error_code == 0
-    answer = driver.beat("m1", 2)
-    assert answer.error_code == E.FENCED_MEMBER_EPOCH
-    assert "abandon all its partitions and rejoin" in answer.error_message
+    response = driver.beat("m1", 2)
+    assert response.error_code == E.FENCED_MEMBER_EPOCH
+    assert "abandon all its partitions and rejoin" in response.error_message
 
 
 def test_unknown_groups_and_members(driver):
@@ -322,8 +322,8 @@ def test_an_id_that_another_type_has_is_not_found(driver):
     topic = OffsetCommitRequestTopic(name="t", partitions=[partition])
     commit = OffsetCommitRequest(group_id="c", generation_id_or_member_epoch=-1, topics=[topic])
     driver.handle(driver.coordinator.offsets.commit(commit, "commit", LATEST, driver.at))
-    answer = driver.join(group_id="c")
-    assert (answer.error_code, answer.error_message) == (E.GROUP_ID_NOT_FOUND, "Group c is not a share group.")
+    response = driver.join(group_id="c")
+    assert (response.error_code, response.error_message) == (E.GROUP_ID_NOT_FOUND, "Group c is not a share group.")
     assert driver.alter({0: 1}, group_id="c").error_code == E.GROUP_ID_NOT_FOUND
 
 
@@ -424,7 +424,7 @@ def test_who_joins_while_the_group_is_deleted_keeps_it(driver):
     assert driver.delete_group() is None
     driver.send("m2", 0, ["t"])
     driver.run_task()
-    answers = [answer for ticket, answer in driver.answers.items() if ticket.startswith("delete")]
-    assert [answer.error_code for answer in answers] == [E.NON_EMPTY_GROUP]
+    answers = [response for ticket, response in driver.answers.items() if ticket.startswith("delete")]
+    assert [response.error_code for response in answers] == [E.NON_EMPTY_GROUP]
     driver.run_task()
     assert driver.group().state_partitions.initialized == {topic_id("t"): frozenset(range(4))}

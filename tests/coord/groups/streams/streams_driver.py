@@ -88,15 +88,17 @@ class StreamsDriver(ClusterDriver):
         return self.coordinator.streams_groups.describe(group_id, wants_description=wants_description)
 
 
-def given(answer):
+def given(response):
     """The tasks in a response, or None."""
-    if answer.active_tasks is None:
+    if response.active_tasks is None:
         return None
-    return Tasks(read_tasks(answer.active_tasks), read_tasks(answer.standby_tasks), read_tasks(answer.warmup_tasks))
+    return Tasks(
+        read_tasks(response.active_tasks), read_tasks(response.standby_tasks), read_tasks(response.warmup_tasks)
+    )
 
 
-def statuses(answer):
-    return {status.status_code for status in answer.status}
+def statuses(response):
+    return {status.status_code for status in response.status}
 
 
 def tasks(*names):
@@ -125,8 +127,8 @@ class Client(ModernClient):
             fields["owned"] = self.owned
         return fields
 
-    def given(self, answer):
-        return given(answer)
+    def given(self, response):
+        return given(response)
 
     def reconcile(self):
         """Revoke and take tasks by the last assignment."""
@@ -138,8 +140,8 @@ def settle(driver, *clients, rounds=12):
     """Send heartbeats until every member has its target assignment."""
     for _ in range(rounds):
         for client in clients:
-            answer = client.beat()
-            assert not answer.error_code, answer
+            response = client.beat()
+            assert not response.error_code, response
             client.reconcile()
         driver.create_missing()
         driver.advance(0.1)

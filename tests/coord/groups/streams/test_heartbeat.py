@@ -41,10 +41,10 @@ def driver():
 
 
 def test_the_first_member_gets_every_task(driver):
-    answer = driver.beat()
-    assert (answer.error_code, answer.member_id, answer.member_epoch) == (0, "m1", 2)
-    assert given(answer) == Tasks(EVERYTHING)
-    assert statuses(answer) == set()
+    response = driver.beat()
+    assert (response.error_code, response.member_id, response.member_epoch) == (0, "m1", 2)
+    assert given(response) == Tasks(EVERYTHING)
+    assert statuses(response) == set()
     assert driver.state() is StreamsGroupState.STABLE
 
 
@@ -66,14 +66,14 @@ def test_a_second_member_gets_tasks_once_the_first_has_given_them_up(driver):
 
 def test_missing_internal_topics_are_told_and_then_there():
     driver = StreamsDriver(GroupTopics(lines=3))
-    answer = driver.beat()
-    assert given(answer) == Tasks()
-    (status,) = answer.status
+    response = driver.beat()
+    assert given(response) == Tasks()
+    (status,) = response.status
     assert (status.status_code, status.status_detail) == (3, "Internal topics are missing: counts, words")
     assert driver.state() is StreamsGroupState.NOT_READY
     assert driver.create_missing() == ["counts", "words"]
-    answer = driver.beat(epoch=2)
-    assert given(answer) == Tasks(EVERYTHING)
+    response = driver.beat(epoch=2)
+    assert given(response) == Tasks(EVERYTHING)
     assert driver.state() is StreamsGroupState.STABLE
 
 
@@ -91,17 +91,17 @@ def test_a_topic_that_goes_takes_the_tasks_with_it(driver):
     assert statuses(driver.beat(epoch=2)) == set()
     del driver.cluster.topics["lines"]
     driver.changed("lines")
-    answer = driver.beat(epoch=2, owned=Tasks(EVERYTHING))
-    assert given(answer) == Tasks()
-    assert statuses(answer) == {Status.MISSING_SOURCE_TOPICS}
+    response = driver.beat(epoch=2, owned=Tasks(EVERYTHING))
+    assert given(response) == Tasks()
+    assert statuses(response) == {Status.MISSING_SOURCE_TOPICS}
     assert driver.state() is StreamsGroupState.NOT_READY
 
 
 def test_a_group_that_forms_waits_for_more_members():
     driver = StreamsDriver(settings=QUICK._replace(streams_initial_rebalance_delay_ms=3_000))
-    answer = driver.beat("m1")
-    assert (statuses(answer), answer.member_epoch, given(answer)) == ({Status.ASSIGNMENT_DELAYED}, 1, Tasks())
-    assert answer.status[0].status_detail == "Assignment delayed due to the configured initial rebalance delay."
+    response = driver.beat("m1")
+    assert (statuses(response), response.member_epoch, given(response)) == ({Status.ASSIGNMENT_DELAYED}, 1, Tasks())
+    assert response.status[0].status_detail == "Assignment delayed due to the configured initial rebalance delay."
     assert statuses(driver.beat("m2")) == {Status.ASSIGNMENT_DELAYED}
     driver.advance(3.0)
     found = [given(driver.beat(member, 1)) for member in ("m1", "m2")]
@@ -123,12 +123,12 @@ def test_who_comes_while_all_are_gone_does_not_wait_for_nobody():
 def test_assignments_keep_their_distance():
     driver = StreamsDriver(settings=QUICK._replace(streams_assignment_interval_ms=1_000))
     driver.beat("m1")
-    answer = driver.beat("m2")
-    assert statuses(answer) == {Status.ASSIGNMENT_DELAYED}
-    assert answer.status[0].status_detail == "Assignment delayed due to the configured assignment interval."
+    response = driver.beat("m2")
+    assert statuses(response) == {Status.ASSIGNMENT_DELAYED}
+    assert response.status[0].status_detail == "Assignment delayed due to the configured assignment interval."
     driver.advance(1.0)
-    answer = driver.beat("m2", 2)
-    assert (statuses(answer), answer.member_epoch) == (set(), 3)
+    response = driver.beat("m2", 2)
+    assert (statuses(response), response.member_epoch) == (set(), 3)
 
 
 def test_members_come_back_soon_while_the_group_moves(driver):
@@ -158,8 +158,8 @@ def test_a_standby_takes_over_where_it_is():
     copies = two.owned.standby
     assert copies
     driver.beat("m1", -1)
-    answer = two.beat()
-    assert copies <= given(answer).active
+    response = two.beat()
+    assert copies <= given(response).active
     assert driver.group().members["m2"].state is MemberState.STABLE
 
 
@@ -207,8 +207,8 @@ def test_epochs_of_others_are_fenced_and_a_lost_answer_is_repeated(driver):
 def test_a_member_that_leaves_makes_room(driver):
     driver.beat("m1")
     driver.beat("m2")
-    answer = driver.beat("m1", -1)
-    assert (answer.error_code, answer.member_epoch) == (0, -1)
+    response = driver.beat("m1", -1)
+    assert (response.error_code, response.member_epoch) == (0, -1)
     assert given(driver.beat("m2", 3)).active == EVERYTHING
 
 
@@ -246,8 +246,8 @@ def test_a_static_member_comes_back_under_a_new_id(driver):
     assert driver.beat("m2", 2, instance_id="i").error_code == ErrorCode.FENCED_INSTANCE_ID
     assert driver.beat("m1", -2, instance_id="i").error_code == 0
     epoch = driver.group().epoch
-    answer = driver.beat("m2", instance_id="i", process_id="process-of-m1")
-    assert given(answer).active == EVERYTHING
+    response = driver.beat("m2", instance_id="i", process_id="process-of-m1")
+    assert given(response).active == EVERYTHING
     assert (list(driver.group().members), driver.group().epoch) == (["m2"], epoch)
     assert driver.group().static_members == {"i": "m2"}
 
@@ -262,8 +262,8 @@ def test_a_full_group():
 def test_one_member_stops_the_whole_application(driver):
     driver.beat("m1")
     driver.beat("m2")
-    answer = driver.beat("m1", 2, shutdown_application=True)
-    assert statuses(answer) == {Status.SHUTDOWN_APPLICATION}
+    response = driver.beat("m1", 2, shutdown_application=True)
+    assert statuses(response) == {Status.SHUTDOWN_APPLICATION}
     assert statuses(driver.beat("m2", 3)) == {Status.SHUTDOWN_APPLICATION}
     driver.beat("m1", -1)
     driver.beat("m2", -1)
@@ -276,8 +276,8 @@ def test_one_member_stops_the_whole_application(driver):
 def test_another_topology_is_refused(driver):
     driver.beat("m1")
     other = told(subtopology("0", ["lines"]))
-    answer = driver.beat("m2", topology=other)
-    assert (answer.error_code, answer.error_message) == (
+    response = driver.beat("m2", topology=other)
+    assert (response.error_code, response.error_message) == (
         ErrorCode.INVALID_REQUEST,
         "Topology updates are not supported yet.",
     )
@@ -309,8 +309,8 @@ def test_an_older_topology_is_told_so():
     ],
 )
 def test_requests_that_make_no_sense(driver, fields, message):
-    answer = driver.beat(**fields)
-    assert (answer.error_code, answer.error_message) == (ErrorCode.INVALID_REQUEST, message)
+    response = driver.beat(**fields)
+    assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, message)
 
 
 @pytest.mark.parametrize("owned", ["9_0", "0_3"])
@@ -339,8 +339,8 @@ def test_tasks_that_do_not_exist(driver, owned):
     ],
 )
 def test_topologies_that_make_no_sense(driver, wrong, message):
-    answer = driver.beat(topology=told(*wrong))
-    assert (answer.error_code, answer.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
+    response = driver.beat(topology=told(*wrong))
+    assert (response.error_code, response.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
     assert driver.group() is None
 
 
@@ -349,9 +349,9 @@ def test_topologies_that_make_no_sense(driver, wrong, message):
 
 def test_who_answers_queries_about_what(driver):
     here = s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1)
-    answer = driver.beat("m1", user_endpoint=here, endpoint_information_epoch=-1)
-    assert answer.endpoint_information_epoch == 1
-    (found,) = answer.partitions_by_user_endpoint
+    response = driver.beat("m1", user_endpoint=here, endpoint_information_epoch=-1)
+    assert response.endpoint_information_epoch == 1
+    (found,) = response.partitions_by_user_endpoint
     assert (found.user_endpoint.host, found.user_endpoint.port) == ("here", 1)
     assert [(each.topic, each.partitions) for each in found.active_partitions] == [
         ("lines", [0, 1, 2]),
@@ -367,8 +367,8 @@ def test_a_new_coordinator_tells_everybody_who_answers_queries():
     known = driver.beat("m1", user_endpoint=here).endpoint_information_epoch
     driver.restart()
     driver.beat("m2", user_endpoint=s.StreamsGroupHeartbeatRequestEndpoint(host="there", port=2))
-    answer = driver.beat("m1", 2, endpoint_information_epoch=known)
-    assert [found.user_endpoint.host for found in answer.partitions_by_user_endpoint] == ["here", "there"]
+    response = driver.beat("m1", 2, endpoint_information_epoch=known)
+    assert [found.user_endpoint.host for found in response.partitions_by_user_endpoint] == ["here", "there"]
 
 
 # ---- with the rest of the coordinator

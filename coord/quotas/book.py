@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Final, Generic, TypeVar
 
-from barnabas.coord.security.quota_rate import Rate
-from barnabas.coord.security.quota_settings import QuotaSettings, QuotaTags
-from barnabas.coord.security.token_bucket import TokenBucket
+from barnabas.coord.quotas.rate import Rate
+from barnabas.coord.quotas.settings import QuotaSettings, QuotaTags
+from barnabas.coord.quotas.token_bucket import TokenBucket
 
 U = TypeVar("U", Rate, TokenBucket)
 

@@ -6,7 +6,7 @@ Source: Kafka 4.4 `TokenBucket`, `ControllerMutationQuotaManager`. KIP-599.
 
 from __future__ import annotations
 
-from barnabas.coord.security.quota_rate import MAX_THROTTLE_MS
+from barnabas.coord.quotas.rate import MAX_THROTTLE_MS
 
 
 class TokenBucket:

@@ -17,10 +17,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.general import MIN_INSYNC_REPLICAS
-from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
-from barnabas.broker.metadata.quorum_state import check_servable, new_quorum, read_election, write_epoch
-from barnabas.broker.metadata.snapshot_schedule import SnapshotSchedule
-from barnabas.broker.metadata.snapshots import load_newest, snapshot_ids
+from barnabas.broker.metadata.log.metadata_dir import open_metadata_log, write_snapshot
+from barnabas.broker.metadata.log.quorum_state import check_servable, new_quorum, read_election, write_epoch
+from barnabas.broker.metadata.log.snapshot_schedule import SnapshotSchedule
+from barnabas.broker.metadata.log.snapshots import load_newest, snapshot_ids
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
@@ -87,16 +87,16 @@ class MetadataLog:
 
         UnknownMetadataError when the metadata cannot be served, or is missing though there are partitions.
         """
-        found = set(self._log_dirs.found())
-        has_metadata = (CLUSTER_METADATA_TOPIC, 0) in found
-        if found and not has_metadata and self._has_partitions():
+        partitions = set(self._log_dirs.found())
+        has_metadata = (CLUSTER_METADATA_TOPIC, 0) in partitions
+        if partitions and not has_metadata and self._has_partitions():
             raise self._partitions_without_metadata()
         self._log = open_metadata_log(self._loop, self._config, self._log_dirs)
         self._load_snapshot()
         self._replay_log()
         newest = self.snapshots[-1][0] if self.snapshots else 0
         self._schedule.wrote(sum(segment.size for segment in self._log.segments.from_offset(newest)))
-        if self.is_new and len(found) > has_metadata and self._has_partitions():
+        if self.is_new and len(partitions) > has_metadata and self._has_partitions():
             raise self._partitions_without_metadata()
         election = read_election(self._log)
         check_servable(self.image, self._config.node_id, election.voter_ids, is_of_cluster=self._is_of_cluster)
@@ -260,7 +260,9 @@ class MetadataLog:
             image, end_offset = loaded
             if end_offset:
                 self.image = image
-                self.snapshots = [one for one in snapshot_ids(self._log) if one[0] >= self._log.log_start_offset]
+                self.snapshots = [
+                    snapshot for snapshot in snapshot_ids(self._log) if snapshot[0] >= self._log.log_start_offset
+                ]
             else:
                 self._bootstrap = image
 
@@ -285,9 +287,9 @@ class MetadataLog:
 
     def _snapshot(self) -> Steps[None]:
         yield from self._sync()  # a snapshot must not contain records that the log can still lose
-        kept = self.snapshots[-1:] if self._is_of_cluster else []
+        previous = self.snapshots[-1:] if self._is_of_cluster else []
         written = (self.image.offset + 1, self.image.epoch)
         parts = (self._loop, self._log_dirs, self._failures, self._log, self.image)
-        yield from write_snapshot(*parts, kept[0] if kept else None)
-        self.snapshots = [*kept, written]
+        yield from write_snapshot(*parts, previous[0] if previous else None)
+        self.snapshots = [*previous, written]
         self._schedule.has_snapshot(self._loop.now())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from barnabas.coord.security.quota_book import MAX_ACCOUNTS, QuotaBook
-from barnabas.coord.security.quota_rate import Rate
-from barnabas.coord.security.quota_settings import ANY, QuotaSettings
+from barnabas.coord.quotas.book import MAX_ACCOUNTS, QuotaBook
+from barnabas.coord.quotas.rate import Rate
+from barnabas.coord.quotas.settings import ANY, QuotaSettings
 
 EXPIRY_MS = 11_000
 

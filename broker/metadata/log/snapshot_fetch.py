@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.metadata.metadata_copy import records_in_memory
-from barnabas.broker.metadata.snapshots import remove_older
+from barnabas.broker.metadata.log.metadata_copy import records_in_memory
+from barnabas.broker.metadata.log.snapshots import remove_older
 from barnabas.coord.cluster.metadata_log.checkpoint import checkpoint_name, load_checkpoint
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError

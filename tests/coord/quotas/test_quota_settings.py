@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coord.security.quota_keys import CLIENT_ID, IP, USER, Entity, QuotaType
-from barnabas.coord.security.quota_settings import ANY, Name, QuotaSettings, QuotaTags, settings_in_steps
+from barnabas.coord.quotas.keys import CLIENT_ID, IP, USER, Entity, QuotaType
+from barnabas.coord.quotas.settings import ANY, Name, QuotaSettings, QuotaTags, settings_in_steps
 from barnabas.wire.steps import result_of
 
 NAMES = ("a", "b")

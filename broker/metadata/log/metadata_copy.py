@@ -21,9 +21,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.log_dir_failures import is_transient
-from barnabas.broker.metadata.metadata_dir import open_metadata_log, write_snapshot
-from barnabas.broker.metadata.snapshot_schedule import SnapshotSchedule
-from barnabas.broker.metadata.snapshots import load_newest
+from barnabas.broker.metadata.log.metadata_dir import open_metadata_log, write_snapshot
+from barnabas.broker.metadata.log.snapshot_schedule import SnapshotSchedule
+from barnabas.broker.metadata.log.snapshots import load_newest
 from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
@@ -149,7 +149,7 @@ class MetadataCopy:
 
         Records after the end of that epoch, here or there, are dropped. UnknownMetadataError when they were applied.
         """
-        if self._drop(lambda one: one.epoch > epoch or one.last_offset >= end_offset):
+        if self._drop(lambda batch: batch.epoch > epoch or batch.last_offset >= end_offset):
             return  # the remaining records may differ as well: the next fetch shows it
         own_end = self.log.end_offset_for_epoch(epoch)[1]
         target = end_offset if own_end < 0 else min(end_offset, own_end)
@@ -184,7 +184,7 @@ class MetadataCopy:
         committed = self._committed()
         if committed:
             try:
-                records = memoryview(bytearray(b"".join(one.records for one in committed)))
+                records = memoryview(bytearray(b"".join(batch.records for batch in committed)))
                 append_as_follower(self.log, records, now=self._loop.now())
                 self._schedule.wrote(len(records))
             except (KafkaError, OSError) as error:
@@ -195,14 +195,14 @@ class MetadataCopy:
 
     def _committed(self) -> list[_Fetched]:
         """The committed batches in memory."""
-        return list(takewhile(lambda one: one.last_offset < self.high_watermark, self._fetched))
+        return list(takewhile(lambda batch: batch.last_offset < self.high_watermark, self._fetched))
 
     def _not_written(self, error: KafkaError | OSError, committed: list[_Fetched]) -> None:
         """Committed records could not be written: go on if the disk may have space later."""
         cause = error if isinstance(error, OSError) else error.__cause__
         if not isinstance(cause, OSError) or not is_transient(cause):
             raise error
-        if sum(len(one.records) for one in committed) > MAX_UNWRITTEN_BYTES:
+        if sum(len(batch.records) for batch in committed) > MAX_UNWRITTEN_BYTES:
             raise error
         self._failures.report_log(CLUSTER_METADATA_TOPIC, 0, "write", cause)
 

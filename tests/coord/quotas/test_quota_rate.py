@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.coord.security.quota_rate import MAX_THROTTLE_MS, Rate
-from barnabas.coord.security.token_bucket import TokenBucket
+from barnabas.coord.quotas.rate import MAX_THROTTLE_MS, Rate
+from barnabas.coord.quotas.token_bucket import TokenBucket
 
 WINDOWS, WINDOW_MS = 11, 1000
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from barnabas.coord.security.quota_keys import ENTITY_TYPES, IP, Entity
+from barnabas.coord.quotas.keys import ENTITY_TYPES, IP, Entity
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.quotas import ComponentData, DescribeClientQuotasRequest
 

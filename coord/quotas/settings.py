@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from barnabas.coord.security.quota_keys import CLIENT_ID, USER, Entity, QuotaType
+from barnabas.coord.quotas.keys import CLIENT_ID, USER, Entity, QuotaType
 
 ENTITIES_PER_STEP: Final = 200
 """Each takes a few microseconds."""

@@ -11,7 +11,7 @@ from barnabas.broker.config.keys.controller import (
     METADATA_LOG_SEGMENT_BYTES,
     METADATA_LOG_SEGMENT_MS,
 )
-from barnabas.broker.metadata.snapshots import NewSnapshot
+from barnabas.broker.metadata.log.snapshots import NewSnapshot
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.log_config import LogConfig
@@ -65,14 +65,14 @@ def write_snapshot(
     failures: LogDirFailures,
     log: Log,
     image: ClusterImage,
-    kept: tuple[int, int] | None = None,
+    previous: tuple[int, int] | None = None,
 ) -> Steps[None]:
     """Write the image as a snapshot, then delete the segments it covers; the image must not change meanwhile.
 
-    `kept` is (end offset, epoch) of an older snapshot that is kept, with the records after it, for other brokers.
+    `previous` is (end offset, epoch) of an older snapshot that is kept, with the records after it, for other brokers.
     """
-    start = image.offset + 1 if kept is None else kept[0]
-    snapshot = NewSnapshot(log, image, kept)
+    start = image.offset + 1 if previous is None else previous[0]
+    snapshot = NewSnapshot(log, image, previous)
     yield from snapshot.encode(loop.now_ms())
     yield snapshot.write
     log.roll(loop.now())
