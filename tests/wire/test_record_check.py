@@ -35,9 +35,9 @@ runs = st.lists(st.tuples(items, st.integers(1, 90)), min_size=1, max_size=3).ma
 )
 
 
-@pytest.fixture(autouse=True, scope="module", params=WAYS)
+@pytest.fixture(scope="module", params=WAYS)
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    """All tests run with each implementation."""
+    """The test runs with each implementation."""
     with checked_in(request.param):
         yield request.param
 
@@ -79,12 +79,14 @@ def reading(batch: bytes) -> bool:
     return [item.offset for item in found] == list(range(BatchView(batch).record_count))
 
 
+@pytest.mark.usefixtures("way")
 @given(mixed | runs, st.integers(0, 4))
 def test_what_is_built_is_accepted(records: list[tuple], codec: int) -> None:  # type: ignore[type-arg]
     found = check(built(records), codec)
     assert (found.index, found.errors) == (len(records), [])
 
 
+@pytest.mark.usefixtures("way")
 @given(mixed | runs, st.data())
 def test_a_changed_batch_has_the_verdict_of_reading_it(records: list[tuple], data: st.DataObject) -> None:  # type: ignore[type-arg]
     batch = bytearray(built(records))
@@ -105,12 +107,13 @@ def test_a_change_in_a_long_run_is_noticed(seed: int) -> None:
     rng = random.Random(seed)
     count = rng.choice([70, 700, 9_000])
     batch = bytearray(built([(BASE_MS, rng.choice([None, b"k"]), b"value", [])] * count))
-    assert verdict(bytes(batch), iter([bytes(batch[HEADER_SIZE:])]))
-    for _ in range(12):
-        at = rng.randrange(HEADER_SIZE, len(batch))
-        old, batch[at] = batch[at], rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF, batch[at] ^ 1])
-        assert verdict(bytes(batch), iter([bytes(batch[HEADER_SIZE:])])) == reading(bytes(batch)), at
-        batch[at] = old
+    with checked_in("Python"):
+        assert verdict(bytes(batch), iter([bytes(batch[HEADER_SIZE:])]))
+        for _ in range(12):
+            at = rng.randrange(HEADER_SIZE, len(batch))
+            old, batch[at] = batch[at], rng.choice([0, 1, 2, 0x7F, 0x80, 0xFF, batch[at] ^ 1])
+            assert verdict(bytes(batch), iter([bytes(batch[HEADER_SIZE:])])) == reading(bytes(batch)), at
+            batch[at] = old
 
 
 def test_records_of_one_size_cost_a_fraction(way: str) -> None:
@@ -136,6 +139,7 @@ class Reads(PieceReader):
         return found
 
 
+@pytest.mark.usefixtures("way")
 @for_each("codec", [1, 2, 3, 4])
 @for_each("shape", ["many records", "a large record", "many headers"])
 def test_steps_and_memory_are_bounded(codec: int, shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,6 +163,7 @@ def test_steps_and_memory_are_bounded(codec: int, shape: str, monkeypatch: pytes
     assert Reads.largest < 6 * STEP_BYTES
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("size", [10, 100_000, 1_000_000])
 def test_the_size_of_a_record_is_limited(size: int) -> None:
     """max.decompressed.message.bytes: refused by its length, before its content is read."""
@@ -176,6 +181,7 @@ def _is_over(batch: bytes, limit: int) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("codec", [0, 4])
 def test_keys_and_timestamps_are_checked_in_every_record(codec: int) -> None:
     records = [
@@ -187,6 +193,7 @@ def test_keys_and_timestamps_are_checked_in_every_record(codec: int) -> None:
     assert "without key" in found.errors[2][1]
 
 
+@pytest.mark.usefixtures("way")
 @given(st.integers(-(2**45), 2**45), st.integers(0, 2**45), st.integers(0, 2**45), st.integers(1, 40))
 def test_no_timestamp_is_overlooked(delta: int, before: int, after: int, times: int) -> None:
     """Short deltas are not decoded where the limits are far away."""
@@ -196,11 +203,13 @@ def test_no_timestamp_is_overlooked(delta: int, before: int, after: int, times: 
     assert found.error_count == (0 if -before <= delta <= after else times)
 
 
+@pytest.mark.usefixtures("way")
 def test_no_timestamp_is_always_allowed() -> None:
     found = check(built([(-1, None, b"v", [])] * 30), earliest=5, latest=10)
     assert found.errors == []
 
 
+@pytest.mark.usefixtures("way")
 def test_a_thousand_errors_are_listed() -> None:
     found = check(built([(BASE_MS, None, b"v", [])] * 3_000), 4, needs_keys=True)
     assert len(found.errors) == MAX_RECORD_ERRORS
@@ -309,6 +318,7 @@ def test_records_of_a_range_are_read_in_steps() -> None:
         counted(records_in_range(BatchView(packed), 0, 1, 1_000_000))
 
 
+@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("lengths_only", [False, True])
 def test_kafkas_batches_are_accepted(lengths_only: bool) -> None:
     """Batches that Kafka's own classes wrote, in every codec."""

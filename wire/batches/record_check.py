@@ -5,8 +5,9 @@ topic asks for (keys, timestamps within limits). In addition a record's offset d
 stored as they were sent, so readers would see wrong offsets. (Kafka writes a compressed batch with wrong deltas again,
 and stores an uncompressed one.)
 
-Reading each record in Python costs as much as everything else that the broker does for it. So runs of records of one
-size, as producers of messages of a fixed size send them, are compared as columns (`record_runs`).
+Reading each record in Python costs as much as everything else that the broker does for it. So the accelerator reads
+them if there is one (`plain_records`); without it, runs of records of one size, as producers of messages of a fixed
+size send them, are compared as columns (`record_runs`). Every error is made here, in Python.
 
 No step is long: `check` stops after `STEP_UNITS`, where a unit is about the work for one record, and a record that is
 larger than a piece is read in steps (`long_record`).
