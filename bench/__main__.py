@@ -84,8 +84,8 @@ def _chosen(groups: list[Group], options: argparse.Namespace) -> list[Group]:
             return case.quick or not options.quick
         return any(word.lower() in f"{group.title}: {case.name}".lower() for word in options.rows)
 
-    kept = [replace(group, cases=tuple(case for case in group.cases if is_chosen(group, case))) for group in groups]
-    return [group for group in kept if group.cases]
+    selected = [replace(group, cases=tuple(case for case in group.cases if is_chosen(group, case))) for group in groups]
+    return [group for group in selected if group.cases]
 
 
 def _compared_with(before: Path, group: Group) -> Group:

@@ -58,6 +58,6 @@ def _requests(topic: str, first_ms: int, batches: int) -> Iterator[bytes]:
 def _check(target: Target, topic: str, first_ms: int, offset: int) -> None:
     request = {TopicPartition(topic, 0): OffsetSpec.for_timestamp(first_ms + offset)}
     (future,) = target.admin.list_offsets(request).values()
-    found = future.result(TIMEOUT_S).offset
-    if found != offset:
-        raise RuntimeError(f"{topic}: the timestamp of offset {offset} was found at offset {found}")
+    actual = future.result(TIMEOUT_S).offset
+    if actual != offset:
+        raise RuntimeError(f"{topic}: the timestamp of offset {offset} was found at offset {actual}")

@@ -45,20 +45,20 @@ ACKS_ALL = -1
 Served = BarnabasCluster | KafkaCluster
 
 
-def _made(group: Group, kind: str, folder: Path) -> Served:
+def _new_cluster(group: Group, kind: str, folder: Path) -> Served:
     if kind == "barnabas":
-        made: Served = BarnabasCluster(folder / kind, config=dict(group.barnabas))
+        cluster: Served = BarnabasCluster(folder / kind, config=dict(group.barnabas))
     else:
-        made = KafkaCluster(folder / kind, config=dict(group.kafka))
-    made.prepare()
-    return made
+        cluster = KafkaCluster(folder / kind, config=dict(group.kafka))
+    cluster.prepare()
+    return cluster
 
 
 @contextmanager
 def served(group: Group, kind: str) -> Iterator[Served]:
     """A cluster of one kind that serves."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
-        server = _made(group, kind, Path(folder))
+        server = _new_cluster(group, kind, Path(folder))
         server.spawn()
         try:
             server.wait_ready()
@@ -89,7 +89,7 @@ def _producer(server: Served, **more: object) -> Producer:
 def start_and_idle(group: Group, kind: str, _: Scale) -> Figures:
     """Seconds until a topic with three replicas is created, and the memory of all processes after `SETTLE_S`."""
     with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
-        server = _made(group, kind, Path(folder))
+        server = _new_cluster(group, kind, Path(folder))
         started = time.monotonic()
         server.spawn()
         try:

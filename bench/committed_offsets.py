@@ -80,14 +80,19 @@ def ready(server: Server, started: float, groups: Sequence[str]) -> float:
 
 def _fetch(groups: Sequence[str], partitions: list[int] | None) -> o.OffsetFetchRequest:
     topics = None if partitions is None else [o.OffsetFetchRequestTopics(name=TOPIC, partition_indexes=partitions)]
-    return o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=one, topics=topics) for one in groups])
+    return o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=group, topics=topics) for group in groups])
 
 
 def _has_loaded(response: bytes, count: int) -> bool:
-    found = start.decoded(response, o.OffsetFetchResponse, FETCH_VERSION).groups
-    _check_codes({group.error_code for group in found})
+    loaded = start.decoded(response, o.OffsetFetchResponse, FETCH_VERSION).groups
+    _check_codes({group.error_code for group in loaded})
     return (
-        sum(one.committed_offset == OFFSET for group in found for topic in group.topics for one in topic.partitions)
+        sum(
+            partition.committed_offset == OFFSET
+            for group in loaded
+            for topic in group.topics
+            for partition in topic.partitions
+        )
         == count
     )
 
@@ -108,8 +113,8 @@ def count_offsets(server: Server, groups: Sequence[str]) -> int:
     count = 0
     for first in range(0, len(groups), GROUPS_OF_A_REQUEST):
         request = start.request_bytes(_fetch(groups[first : first + GROUPS_OF_A_REQUEST], None), FETCH_VERSION)
-        found = start.decoded(start.request(server, request), o.OffsetFetchResponse, FETCH_VERSION)
-        count += sum(len(topic.partitions) for group in found.groups for topic in group.topics)
+        response = start.decoded(start.request(server, request), o.OffsetFetchResponse, FETCH_VERSION)
+        count += sum(len(topic.partitions) for group in response.groups for topic in group.topics)
     return count
 
 
@@ -120,7 +125,7 @@ def pss_mb(server: Server) -> float:
 
 def heap_mb(server: Server) -> float:
     """The live objects in Kafka's heap: its use after a full collection (10^6 bytes)."""
-    pid = str(next(one.pid for one in server.processes() if "java" in one.name()))
+    pid = str(next(process.pid for process in server.processes() if "java" in process.name()))
     subprocess.run(["jcmd", pid, "GC.run"], check=True, capture_output=True)
     shown = subprocess.run(["jcmd", pid, "GC.heap_info"], check=True, capture_output=True, text=True).stdout
     return int(shown.partition("used ")[2].partition("K")[0]) * 1024 / 1e6
@@ -192,11 +197,11 @@ def _use(server: Server) -> None:
 
 
 def _runs(server: Server, groups: Sequence[str], options: argparse.Namespace) -> None:
-    found: list[dict[str, float]] = []
+    runs: list[dict[str, float]] = []
     for _ in range(options.runs):
-        found.append(measure(server, groups, options.offsets))
-        print(f"  {_line(found[-1])} load {os.getloadavg()[0]:.1f}", flush=True)
-    medians = {name: statistics.median([one[name] for one in found]) for name in found[0]}
+        runs.append(measure(server, groups, options.offsets))
+        print(f"  {_line(runs[-1])} load {os.getloadavg()[0]:.1f}", flush=True)
+    medians = {name: statistics.median([run[name] for run in runs]) for name in runs[0]}
     print(f"{server.name}: {options.groups} groups, batches of {options.batch}: {_line(medians)}", flush=True)
 
 

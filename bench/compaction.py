@@ -64,9 +64,9 @@ class Compaction:
                 raise RuntimeError(f"{self.topic} was not compacted in {TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)
         self.seconds = time.monotonic() - started
-        left = self._closed_bytes() / self.input_bytes
-        if not 0 < left < 2 / VERSIONS:
-            raise RuntimeError(f"{left:.0%} of the bytes are left after compaction")
+        ratio = self._closed_bytes() / self.input_bytes
+        if not 0 < ratio < 2 / VERSIONS:
+            raise RuntimeError(f"{ratio:.0%} of the bytes are left after compaction")
 
     @property
     def mb_per_s(self) -> float:
@@ -80,8 +80,8 @@ def _cleaned_to(log_dir: Path, topic: str) -> int:
         lines = (log_dir / CHECKPOINT).read_text().splitlines()
     except FileNotFoundError:
         return 0
-    found = [int(line.split()[2]) for line in lines[2:] if line.startswith(f"{topic} 0 ")]
-    return found[0] if found else 0
+    offsets = [int(line.split()[2]) for line in lines[2:] if line.startswith(f"{topic} 0 ")]
+    return offsets[0] if offsets else 0
 
 
 def alone(target: Target, scale: Scale, *, record_bytes: int) -> Figures:

@@ -40,11 +40,11 @@ def produce(bootstrap: str, topic: str, count: int, size: int, acks: str, **conf
     started = time.monotonic()
     for n in range(count):
         send(topic, values[n & 63])
-    left = producer.flush(TIMEOUT_S)
+    unsent = producer.flush(TIMEOUT_S)
     took = time.monotonic() - started
     print("end", flush=True)
-    if left or errors:
-        raise SystemExit(f"{left} records were not acknowledged; errors: {errors[:3]}")
+    if unsent or errors:
+        raise SystemExit(f"{unsent} records were not acknowledged; errors: {errors[:3]}")
     result(count, count * size, took, [])
 
 

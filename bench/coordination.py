@@ -136,8 +136,8 @@ def _fill(server: Server, topic: str, names: list[str]) -> None:
             member.join()
             members.append(member)
         run_until_assigned(members, len(members))
-        for one in members:
-            one.socket.close()
+        for joined in members:
+            joined.socket.close()
 
 
 def cases() -> Iterator[Case]:

@@ -83,8 +83,8 @@ class Coordinator:
 
     def close(self) -> None:
         """Close all connections."""
-        for one in self._connections.values():
-            one.close()
+        for connection in self._connections.values():
+            connection.close()
 
     def ask(self, attempt: Attempt) -> float:
         """Repeat an attempt until it succeeds; the time of that. RuntimeError for an error that does not pass."""
@@ -111,20 +111,20 @@ class Coordinator:
         """A connection to the coordinator that a running broker names. ClientError if there is none now."""
         request = g.FindCoordinatorRequest(key_type=self.key_type, coordinator_keys=[self.key])
         for address in self._addresses:
-            answer = self._connection(address, deadline).call(request, g.FindCoordinatorResponse, deadline)
-            (found,) = answer.coordinators
-            if not found.error_code:
-                self.broker = found.node_id
-                return self._connection(f"{found.host}:{found.port}", deadline)
+            response = self._connection(address, deadline).call(request, g.FindCoordinatorResponse, deadline)
+            (coordinator,) = response.coordinators
+            if not coordinator.error_code:
+                self.broker = coordinator.node_id
+                return self._connection(f"{coordinator.host}:{coordinator.port}", deadline)
         raise ClientError(f"nobody knows the coordinator of {self.key}")
 
     def _connection(self, address: str, deadline: float) -> NodeConnection:
-        found = self._connections.get(address)
-        if found is None or not found.is_open:
+        connection = self._connections.get(address)
+        if connection is None or not connection.is_open:
             ((host, port),) = parse_addresses(address)
-            found = self._connections[address] = NodeConnection(host, port, "bench", "1")
-            found.open(deadline)
-        return found
+            connection = self._connections[address] = NodeConnection(host, port, "bench", "1")
+            connection.open(deadline)
+        return connection
 
 
 def _failure(codes: Iterator[int]) -> int:
@@ -154,16 +154,18 @@ class Member:
         return self._commit(node) or self.heartbeat(node)
 
     def _commit(self, node: NodeConnection) -> int:
-        one = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=self._committed, committed_metadata="")
+        partition = o.OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=self._committed, committed_metadata=""
+        )
         request = o.OffsetCommitRequest(
             group_id=self.group,
             member_id=self.member_id,
             generation_id_or_member_epoch=self.epoch,
-            topics=[o.OffsetCommitRequestTopic(name=TOPIC, partitions=[one])],
+            topics=[o.OffsetCommitRequestTopic(name=TOPIC, partitions=[partition])],
         )
-        answer = node.call(request, o.OffsetCommitResponse, time.monotonic() + TIMEOUT_S, LAST_NAMED_COMMIT)
+        response = node.call(request, o.OffsetCommitResponse, time.monotonic() + TIMEOUT_S, LAST_NAMED_COMMIT)
         self._committed += 1
-        return _failure(one.error_code for topic in answer.topics for one in topic.partitions)
+        return _failure(partition.error_code for topic in response.topics for partition in topic.partitions)
 
 
 class ClassicMember(Member):
@@ -220,10 +222,10 @@ class ConsumerMember(Member):
 
     def _send(self, node: NodeConnection, **fields: Any) -> int:
         request = ConsumerGroupHeartbeatRequest(group_id=self.group, member_id=self.member_id, **fields)
-        answer = node.call(request, ConsumerGroupHeartbeatResponse, time.monotonic() + TIMEOUT_S)
-        if not answer.error_code:
-            self.epoch = answer.member_epoch
-        return answer.error_code
+        response = node.call(request, ConsumerGroupHeartbeatResponse, time.monotonic() + TIMEOUT_S)
+        if not response.error_code:
+            self.epoch = response.member_epoch
+        return response.error_code
 
 
 def group_killed(group: Group, kind: str, _: Scale, *, make: Callable[[str], Member]) -> Figures:
@@ -281,8 +283,8 @@ def _open(cluster: Cluster, transaction: Transaction, number: int) -> None:
 
     def attempt(deadline: float) -> None:
         node = cluster.node(cluster.leader(TOPIC, 0, deadline), deadline)
-        answer = node.call(request, p.ProduceResponse, deadline, LAST_PRODUCE_VERSION)
-        code = answer.responses[0].partition_responses[0].error_code
+        response = node.call(request, p.ProduceResponse, deadline, LAST_PRODUCE_VERSION)
+        code = response.responses[0].partition_responses[0].error_code
         if code:
             raise KafkaError(ErrorCode(code), "a record of a transaction")
 
@@ -348,8 +350,8 @@ def _share_coordinator(server: Served, topic_id: Uuid) -> tuple[Coordinator, str
         name = f"bench-{uuid.uuid4()}"
         of_group = Coordinator(server, GROUP, name)
         of_state = Coordinator(server, SHARE, str(SharePartitionKey(name, topic_id, 0)))
-        for one in (of_group, of_state):
-            one.ask(lambda _: 0)
+        for coordinator in (of_group, of_state):
+            coordinator.ask(lambda _: 0)
         of_group.close()
         if of_state.broker not in (1, of_group.broker):
             with Cluster(server.bootstrap) as cluster:

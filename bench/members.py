@@ -145,8 +145,8 @@ class ClassicMember(Member):
                 protocol_type="consumer",
                 protocol_name="bench",
                 assignments=[
-                    g.SyncGroupRequestAssignment(member_id=one, assignment=part.tobytes())
-                    for one, part in zip(ids, assigned, strict=True)
+                    g.SyncGroupRequestAssignment(member_id=member_id, assignment=part.tobytes())
+                    for member_id, part in zip(ids, assigned, strict=True)
                 ],
             )
         )

@@ -64,8 +64,8 @@ def changes(server: Server, records: int) -> Iterator[int]:
     """Write so many records of configs; yields how many there are so far."""
     answer_type = c.IncrementalAlterConfigsResponse
     for number in range(records // CHANGES_OF_A_REQUEST):
-        answer = start.decoded(ask(server, change(number), 1), answer_type, 1)
-        assert all(one.error_code == 0 for one in answer.responses), answer
+        response = start.decoded(ask(server, change(number), 1), answer_type, 1)
+        assert all(result.error_code == 0 for result in response.responses), response
         if (number + 1) % REQUESTS_BETWEEN_LOOKS == 0:
             yield (number + 1) * CHANGES_OF_A_REQUEST
 
@@ -74,8 +74,8 @@ def creations(server: Server, topics: int) -> Iterator[int]:
     """Create and delete so many topics: two records or three for each; yields how many there were so far."""
     for first in range(0, topics, TOPICS):
         names = [f"short-{first + index}" for index in range(TOPICS)]
-        made = start.decoded(ask(server, create(names), 7), t.CreateTopicsResponse, 7)
-        assert all(one.error_code == 0 for one in made.topics), made
+        response = start.decoded(ask(server, create(names), 7), t.CreateTopicsResponse, 7)
+        assert all(topic.error_code == 0 for topic in response.topics), response
         ask(server, delete(names), 6)
         if (first + TOPICS) % (10 * TOPICS) == 0:
             yield first + TOPICS

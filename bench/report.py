@@ -93,16 +93,19 @@ def print_line(line: Line) -> None:
 
 
 def _print_cells(cells: tuple[str, ...]) -> None:
-    left = {0, 1, 5, 6}
+    left_aligned = {0, 1, 5, 6}
     pairs = zip(cells, WIDTHS, strict=True)
-    print(" ".join(f"{c:<{w}}" if n in left else f"{c:>{w}}" for n, (c, w) in enumerate(pairs)).rstrip(), flush=True)
+    print(
+        " ".join(f"{c:<{w}}" if n in left_aligned else f"{c:>{w}}" for n, (c, w) in enumerate(pairs)).rstrip(),
+        flush=True,
+    )
 
 
 def machine() -> str:
     """Cores, memory, kernel and file system, as text; without the host's name."""
     info = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
-    model = found[1].strip() if found else platform.machine()
+    match = re.search(r"model name\s*:\s*(.+)", info.read_text()) if info.exists() else None
+    model = match[1].strip() if match else platform.machine()
     memory = psutil.virtual_memory().total / 2**30
     kernel = f"{platform.system()} {platform.release()}"
     return f"{os.cpu_count()} cores ({model}), {memory:.0f} GiB, {kernel}, data on {file_system(tempfile.gettempdir())}"
@@ -110,8 +113,10 @@ def machine() -> str:
 
 def file_system(folder: str) -> str:
     """The type of the file system that `folder` is on."""
-    mounts = [one for one in psutil.disk_partitions(all=True) if Path(folder).is_relative_to(one.mountpoint)]
-    return max(mounts, key=lambda one: len(one.mountpoint)).fstype if mounts else "an unknown file system"
+    mounts = [
+        partition for partition in psutil.disk_partitions(all=True) if Path(folder).is_relative_to(partition.mountpoint)
+    ]
+    return max(mounts, key=lambda partition: len(partition.mountpoint)).fstype if mounts else "an unknown file system"
 
 
 def versions() -> str:

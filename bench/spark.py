@@ -69,13 +69,13 @@ def session() -> SparkSession:
 
 def batch_read(spark: SparkSession, target: Target, topic: str, count: int, size: int) -> Cost:
     """Count all records of the topic, and add up the lengths of their values."""
-    found: list[Row] = []
+    rows: list[Row] = []
 
     def work() -> None:
-        found.extend(_source(spark.read, target, topic).selectExpr(*COUNTED).collect())
+        rows.extend(_source(spark.read, target, topic).selectExpr(*COUNTED).collect())
 
     cost = Cost.of(target, work)
-    _check("batch read", tuple(found[0]), (count, count * size))
+    _check("batch read", tuple(rows[0]), (count, count * size))
     return cost
 
 
@@ -93,8 +93,8 @@ def to_parquet(spark: SparkSession, target: Target, topic: str, count: int, size
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         frame = _source(spark.readStream, target, topic).select("value")
         cost = _stream(target, frame.writeStream.format("parquet").option("path", f"{folder}/table"), folder)
-        (found,) = spark.read.parquet(f"{folder}/table").selectExpr(*COUNTED).collect()
-    _check("stream to Parquet", tuple(found), (count, count * size))
+        (row,) = spark.read.parquet(f"{folder}/table").selectExpr(*COUNTED).collect()
+    _check("stream to Parquet", tuple(row), (count, count * size))
     return cost
 
 

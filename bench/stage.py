@@ -42,8 +42,8 @@ class Stage:
     def activate(self, kind: str) -> Target:
         """Resume this broker and pause the other one."""
         if not self._targets:
-            for one in KINDS:
-                self._start(one)
+            for each_kind in KINDS:
+                self._start(each_kind)
         self.pause_all()
         target = self._targets[kind]
         target.server.resume()

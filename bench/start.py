@@ -98,13 +98,15 @@ def committed_offsets(server: Server, started: float, topic: str, groups: Sequen
 
 def _groups_offsets(server: Server, started: float, topic: str, groups: Sequence[str]) -> float:
     topics = [o.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
-    message = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=one, topics=topics) for one in groups])
+    message = o.OffsetFetchRequest(
+        groups=[o.OffsetFetchRequestGroup(group_id=group_id, topics=topics) for group_id in groups]
+    )
 
     def is_complete(response: bytes) -> bool:
-        found = decoded(response, o.OffsetFetchResponse, FETCH_VERSION).groups
-        codes = {group.error_code for group in found}
+        fetched = decoded(response, o.OffsetFetchResponse, FETCH_VERSION).groups
+        codes = {group.error_code for group in fetched}
         if codes - {0} - RETRIABLE:
             raise RuntimeError(f"OffsetFetch returned error codes {codes}")
-        return codes == {0} and all(group.topics[0].partitions[0].committed_offset >= 0 for group in found)
+        return codes == {0} and all(group.topics[0].partitions[0].committed_offset >= 0 for group in fetched)
 
     return until(server, started, request_bytes(message, FETCH_VERSION), is_complete)

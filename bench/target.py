@@ -96,9 +96,9 @@ def _compiled(compiler: str, source: str, name: str, *options: str) -> str:
     """Compile a program of this folder; returns its path. Libraries are named after the sources that use them."""
     program = ROOT / ".cache" / name
     program.parent.mkdir(exist_ok=True)
-    made = program.with_name(f"{name}.{os.getpid()}")  # others may compile, or run, the same program meanwhile
-    subprocess.run([compiler, "-O2", "-o", str(made), str(ROOT / "bench" / source), *options], check=True)
-    made.replace(program)
+    temporary = program.with_name(f"{name}.{os.getpid()}")  # others may compile, or run, the same program meanwhile
+    subprocess.run([compiler, "-O2", "-o", str(temporary), str(ROOT / "bench" / source), *options], check=True)
+    temporary.replace(program)
     return str(program)
 
 
@@ -152,8 +152,8 @@ class Target:
 
     def end_offsets(self, topic: str, partitions: int) -> list[int]:
         """The log end offset of every partition."""
-        wanted = {TopicPartition(topic, n): OffsetSpec.latest() for n in range(partitions)}
-        return [int(future.result(TIMEOUT_S).offset) for future in self.admin.list_offsets(wanted).values()]
+        specs = {TopicPartition(topic, n): OffsetSpec.latest() for n in range(partitions)}
+        return [int(future.result(TIMEOUT_S).offset) for future in self.admin.list_offsets(specs).values()]
 
     def fill(self, partitions: int, record_bytes: int, megabytes: int) -> tuple[str, int]:
         """A topic with `megabytes` of data in batches of about 64 KB, and its number of records; created once."""
@@ -171,8 +171,8 @@ class Target:
         key = (partitions, record_bytes, records)
         if key not in self.exact:
             each = EXACT_BATCH_BYTES // record_bytes
-            batches, left = divmod(records, each)
-            if left:
+            batches, remainder = divmod(records, each)
+            if remainder:
                 raise ValueError(f"{records} is not a multiple of {each}")
             topic = self.create(partitions)
             batch = frames.spread_batch(each, record_bytes, int(time.time() * 1000) - each)
@@ -233,7 +233,7 @@ class Target:
     def run(self, command: list[str], during: Callable[[], None] | None = None) -> Outcome:
         """Run a load generator; CPU time is measured from its `start` line to its `end` line."""
         cpu: dict[str, float] = {}
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         with tempfile.TemporaryFile("w+") as errors:
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=ROOT)
             assert process.stdout is not None
@@ -246,14 +246,14 @@ class Target:
                     if word in {"start", "end"}:
                         cpu[word] = self.server.cpu_s()
                     elif word == "result":
-                        found = dict(pair.split("=", 1) for pair in rest)
+                        values = dict(pair.split("=", 1) for pair in rest)
                     if word == "start" and during is not None:
                         _call_and_terminate(during, process)
             watchdog.cancel()
             errors.seek(0)
-            if process.returncode or not found:
+            if process.returncode or not values:
                 raise RuntimeError(f"{Path(command[0]).name} {' '.join(command[1:4])}: {errors.read()[-600:].strip()}")
-        figures = {name: float(text) for name, text in found.items()}
+        figures = {name: float(text) for name, text in values.items()}
         return Outcome(
             requests=int(figures["requests"]),
             bytes=int(figures["bytes"]),

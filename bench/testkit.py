@@ -157,13 +157,13 @@ def wait_ms(broker: Broker, count: int) -> float:
 def open_ms(broker: Broker, count: int, *, use: bool) -> float:
     """Milliseconds to open and close a cluster; with `use` also to write to a topic that is not there yet."""
 
-    def one() -> None:
+    def opened() -> None:
         kafka = broker.open()
         if use:
             kafka.topic("orders").produce("x")
         kafka.close()
 
-    return median(_seconds(one) for _ in range(count)) * 1000
+    return median(_seconds(opened) for _ in range(count)) * 1000
 
 
 def of_pytest(count: int, rounds: int = ROUNDS) -> tuple[float, float, float, float]:
@@ -177,8 +177,8 @@ def of_pytest(count: int, rounds: int = ROUNDS) -> tuple[float, float, float, fl
         for tests in KINDS:
             _run_pytest(folder, 2 * WORKERS, tests)  # the first run reads files that the others find in memory
         runs = [[_run_pytest(folder, count, tests) for tests in KINDS] for _ in range(rounds)]
-    without, isolated, used, shared = (median(one[kind][0] for one in runs) for kind in range(len(KINDS)))
-    memory = max(one[KINDS.index(USED)][1] for one in runs)
+    without, isolated, used, shared = (median(run[kind][0] for run in runs) for kind in range(len(KINDS)))
+    memory = max(run[KINDS.index(USED)][1] for run in runs)
     return (
         *((took - than) * 1000 / count for took, than in ((isolated, without), (used, without), (used, shared))),
         memory,

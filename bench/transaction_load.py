@@ -51,7 +51,7 @@ class TransactionLoop:
 def commit(bootstrap: str, topic: str, producers: int, records: int, warmup_s: float, seconds: float) -> None:
     """Commit transactions with several producers concurrently."""
     loops = [TransactionLoop(bootstrap, topic, records) for _ in range(producers)]
-    threads = [threading.Thread(target=one.run, daemon=True) for one in loops]
+    threads = [threading.Thread(target=loop.run, daemon=True) for loop in loops]
     for thread in threads:
         thread.start()
     time.sleep(warmup_s)
@@ -60,11 +60,11 @@ def commit(bootstrap: str, topic: str, producers: int, records: int, warmup_s: f
     time.sleep(seconds)
     ended = time.monotonic_ns()
     print("end", flush=True)
-    for one in loops:
-        one.stopped = True
+    for loop in loops:
+        loop.stopped = True
     for thread in threads:
         thread.join(TIMEOUT_S)
-    samples = [took for one in loops for end, took in one.samples if started < end <= ended]
+    samples = [took for loop in loops for end, took in loop.samples if started < end <= ended]
     if not samples:
         raise SystemExit("no transaction was committed")
     result(len(samples), len(samples) * records * RECORD_BYTES, (ended - started) / 1e9, samples)

@@ -54,11 +54,11 @@ def _produce_response() -> ProduceResponse:
 
 
 def _fetch(partitions: int) -> FetchRequest:
-    wanted = [
+    topics = [
         FetchRequestFetchPartition(partition=index, fetch_offset=1000 * index, partition_max_bytes=2**20)
         for index in range(partitions)
     ]
-    topic = FetchRequestFetchTopic(topic="bench-topic", partitions=wanted)
+    topic = FetchRequestFetchTopic(topic="bench-topic", partitions=topics)
     return FetchRequest(max_wait_ms=500, min_bytes=1, topics=[topic])
 
 

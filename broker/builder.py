@@ -5,23 +5,19 @@ Only this module knows how the parts are connected, and which are called when me
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import trio
-
 from barnabas.broker.config.keys.general import MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS
 from barnabas.broker.config.keys.own import PRODUCE_VALIDATION
-from barnabas.broker.context import Broker, new_uuid, wall_clock_ms
+from barnabas.broker.context import Broker, new_uuid
 from barnabas.broker.coordinators.groups import GroupCoordinators
 from barnabas.broker.coordinators.services import BrokerServices
 from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
 from barnabas.broker.coordinators.share_states import ShareStates
 from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.log_dir_failures import LogDirFailures
-from barnabas.broker.loop import Loop
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
 from barnabas.broker.replicas.fetch_sessions import FetchSessions
@@ -30,7 +26,6 @@ from barnabas.broker.replicas.partitions import Partitions
 from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.directories.foreign import refuse_node
 from barnabas.storage.directories.log_dirs import LogDirs
-from barnabas.storage.files import Files
 from barnabas.storage.topic_keys import SYNONYMS
 
 if TYPE_CHECKING:
@@ -39,36 +34,23 @@ if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.net.outgoing import Connect
     from barnabas.broker.steps import Steps
+    from barnabas.broker.world import World
     from barnabas.wire.schema import Message
 
 TOPIC_DEFAULT_KEYS = {name for synonyms in SYNONYMS.values() for name, _ in synonyms} | {PRODUCE_VALIDATION.name}
 """The broker configs that are defaults of topic configs."""
 
 
-def open_broker(
-    config: ServerConfig,
-    paths: Sequence[str],
-    *,
-    flushes: DiskExecutor,
-    disk: DiskExecutor | None = None,
-    files: Files | None = None,
-    now: Callable[[], float] = trio.current_time,
-    now_ms: Callable[[], int] = wall_clock_ms,
-    random_bytes: Callable[[int], bytes] = os.urandom,
-    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
-) -> Broker:
+def open_broker(config: ServerConfig, paths: Sequence[str], world: World) -> Broker:
     """Build a broker with open logs and replayed metadata; nothing listens yet.
 
-    `flushes` runs the flushes of partitions, `disk` (default: the same) everything else that waits for disks. They,
-    clocks, files and randomness can be replaced by tests. Raises what opening the data
-    directories and replaying the metadata raise.
+    Raises what opening the data directories and replaying the metadata raise.
     """
     for path in paths:
-        refuse_node(files or Files(), str(Path(path).absolute()))
-    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop)
+        refuse_node(world.files, str(Path(path).absolute()))
+    broker = _new_broker(config, paths, world)
     try:
         broker.metadata = broker.controller = Controller(
             broker.loop,
@@ -78,7 +60,7 @@ def open_broker(
             broker.runner,
             cluster_id=broker.cluster_id,
         )
-        _add_parts(broker, flushes)
+        _add_parts(broker, world)
         broker.controller.open()
         load_logs(broker)
     except BaseException:
@@ -90,38 +72,28 @@ def open_broker(
 def open_member(
     config: ServerConfig,
     paths: Sequence[str],
+    world: World,
     connect: Callable[[Broker], Connect],
-    *,
-    flushes: DiskExecutor,
-    disk: DiskExecutor | None = None,
-    files: Files | None = None,
-    now: Callable[[], float] = trio.current_time,
-    now_ms: Callable[[], int] = wall_clock_ms,
-    random_bytes: Callable[[int], bytes] = os.urandom,
-    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
     connect_to_controllers: Callable[[Broker], Connect] | None = None,
 ) -> tuple[Broker, ClusterMember, RemoteController]:
     """Build a broker whose controllers are other processes; its logs are opened when it has the metadata.
 
     `connect` returns the function that opens connections to other nodes; `connect_to_controllers`, called after it, the
-    one for controllers if that is another one. The other arguments are as in `open_broker`.
+    one for controllers if that is another one.
     """
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
 
-    files = files or Files()
-    broker = _new_broker(
-        config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop, invents_cluster_id=False
-    )
+    broker = _new_broker(config, paths, world, invents_cluster_id=False)
     broker.log_dirs.are_replicas = True
     try:
         connects = connect(broker)
         remote = RemoteController(broker, connect_to_controllers(broker) if connect_to_controllers else connects)
         broker.metadata = remote.metadata
-        _add_parts(broker, flushes)
+        _add_parts(broker, world)
         remote.copy.open()
         observer = remote.observer
         member = ClusterMember(
-            broker, files, remote.channel, connects, lambda: observer.applied_offset, observer.publish_from
+            broker, world.files, remote.channel, connects, lambda: observer.applied_offset, observer.publish_from
         )
     except BaseException:
         broker.log_dirs.release()
@@ -132,34 +104,26 @@ def open_member(
 def open_combined(
     config: ServerConfig,
     paths: Sequence[str],
+    world: World,
     connect: Callable[[Broker], Connect],
     controllers: Sequence[Endpoint],
-    *,
-    flushes: DiskExecutor,
-    disk: DiskExecutor | None = None,
-    files: Files | None = None,
-    now: Callable[[], float] = trio.current_time,
-    now_ms: Callable[[], int] = wall_clock_ms,
-    random_bytes: Callable[[int], bytes] = os.urandom,
-    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
 ) -> tuple[Broker, ClusterMember]:
     """Build a broker that is also the controller of a cluster, with open logs; it has not joined the cluster yet.
 
-    `controllers` are the controller's listeners as advertised. The other arguments are as in `open_member`.
+    `controllers` are the controller's listeners as advertised, `connect` is as in `open_member`.
     """
     from barnabas.broker.cluster_member import ClusterMember
     from barnabas.broker.controller_builder import add_controller
     from barnabas.broker.metadata.controller_channel import LocalChannel
 
-    files = files or Files()
-    broker = _new_broker(config, paths, files, disk or flushes, now, now_ms, random_bytes, make_loop)
+    broker = _new_broker(config, paths, world)
     broker.log_dirs.are_replicas = True
     try:
         add_controller(broker)
-        _add_parts(broker, flushes)
+        _add_parts(broker, world)
         channel = LocalChannel(broker.loop, broker.active_controller)
         member = ClusterMember(
-            broker, files, channel, connect(broker), lambda: broker.image.offset, lambda open_logs: open_logs()
+            broker, world.files, channel, connect(broker), lambda: broker.image.offset, lambda open_logs: open_logs()
         )
         broker.active_controller.open_for(controllers)
         load_logs(broker)
@@ -169,35 +133,22 @@ def open_combined(
     return broker, member
 
 
-def _new_broker(
-    config: ServerConfig,
-    paths: Sequence[str],
-    files: Files | None,
-    disk: DiskExecutor,
-    now: Callable[[], float],
-    now_ms: Callable[[], int],
-    random_bytes: Callable[[int], bytes],
-    make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop],
-    *,
-    invents_cluster_id: bool = True,
-) -> Broker:
+def _new_broker(config: ServerConfig, paths: Sequence[str], world: World, *, invents_cluster_id: bool = True) -> Broker:
     """A broker with locked and identified data directories."""
     absolute = [str(Path(path).absolute()) for path in paths]
-    log_dirs = LogDirs(files or Files(), absolute, partial(new_uuid, random_bytes))
+    log_dirs = LogDirs(world.files, absolute, partial(new_uuid, world.random_bytes))
     cluster_id = log_dirs.open(config.node_id, config.cluster_id or "", invents_id=invents_cluster_id)
-    broker = Broker(
-        config, cluster_id=cluster_id, now=now, now_ms=now_ms, random_bytes=random_bytes, make_loop=make_loop
-    )
+    broker = Broker(config, world, cluster_id=cluster_id)
     broker.log_dirs = log_dirs
     broker.log_dir_failures = LogDirFailures(broker.loop, log_dirs, broker.halt)
     log_dirs.on_error = broker.log_dir_failures.report
-    broker.runner = StepRunner(broker.loop, disk)
+    broker.runner = StepRunner(broker.loop, world.disk)
     return broker
 
 
-def _add_parts(broker: Broker, flushes: DiskExecutor) -> None:
+def _add_parts(broker: Broker, world: World) -> None:
     """Create the parts that have `broker.metadata`, and connect them."""
-    config, loop, random_bytes = broker.config, broker.loop, broker.random_bytes
+    config, loop, random_bytes, flushes = broker.config, broker.loop, world.random_bytes, world.flushes or world.disk
     log_dirs, failures = broker.log_dirs, broker.log_dir_failures
     flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
     slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
@@ -231,7 +182,7 @@ def load_logs(broker: Broker) -> None:
     broker.partitions.load(broker.image)
     if broker.image.quotas:
         run_in_place(broker.take_quotas())
-    if broker.log_dirs.futures.found:
+    if broker.log_dirs.futures.directories:
         broker.dir_moves.resume()
     broker.group_coordinators.load()
     broker.transaction_coordinators.load()

@@ -187,7 +187,7 @@ class ClusterMember:
     def _recover(self) -> bool:
         """Open the existing logs, so that they are recovered; return whether all of them are whole."""
         broker = self._broker
-        found = set(broker.log_dirs.found())
+        found = set(broker.log_dirs.not_opened())
         is_whole = True
         for topic in broker.image.topics.values():
             for index in topic.partitions:

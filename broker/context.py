@@ -7,17 +7,12 @@ the handlers in `broker.apis`, the background jobs, `broker.builder` and `broker
 from __future__ import annotations
 
 import logging
-import os
-import time
 from collections.abc import Callable, Collection, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import trio
-
 from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME, BROKER_RACK, REQUEST_TIMEOUT_MS
 from barnabas.broker.guarded import call_guarded
-from barnabas.broker.loop import Loop
 from barnabas.coord.cluster.delta import QUOTAS
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -54,6 +49,7 @@ if TYPE_CHECKING:
     from barnabas.broker.security.usage import Usage
     from barnabas.broker.sharing.share_partitions import SharePartitions
     from barnabas.broker.steps import StepRunner, Steps
+    from barnabas.broker.world import World
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.security.acls import Operation, ResourceType
@@ -62,11 +58,6 @@ if TYPE_CHECKING:
     from barnabas.wire.errors import ErrorCode
     from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.types import Uuid
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
 
 
 def new_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
@@ -109,20 +100,10 @@ class Broker:
     share_states: ShareStates
     transaction_coordinators: TransactionCoordinators
 
-    def __init__(
-        self,
-        config: ServerConfig,
-        *,
-        cluster_id: str,
-        now: Callable[[], float] = trio.current_time,
-        now_ms: Callable[[], int] = wall_clock_ms,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop,
-    ) -> None:
-        """`now` is the monotonic clock of deadlines, in seconds; `now_ms` the wall clock of record timestamps."""
-        self.loop = make_loop(now, now_ms)
+    def __init__(self, config: ServerConfig, world: World, *, cluster_id: str) -> None:
+        self.loop = world.make_loop(world.now, world.now_ms)
         self.started_at = self.loop.now()
-        self.random_bytes = random_bytes
+        self.random_bytes = world.random_bytes
         self.config = config
         self.node_id = config.node_id
         self.cluster_id = cluster_id

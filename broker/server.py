@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import signal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -30,14 +29,13 @@ from barnabas.broker.connection_limits import connection_limits, look_up, named_
 from barnabas.broker.descriptor_limit import UNLIMITED, raise_descriptor_limit
 from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.logging_setup import set_up_logging
-from barnabas.broker.loop import Loop
 from barnabas.broker.net.acceptor import Listener, bind, start_listening
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.ready import announce, announce_controller, remove_ready_file
 from barnabas.broker.start_errors import StartError, data_errors, why_not_bound
 from barnabas.broker.temporary_dir import make_temporary_dir, remove_temporary_dir
-from barnabas.storage.files import Files
+from barnabas.broker.world import World
 from barnabas.storage.layout import LOCK
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
@@ -132,13 +130,17 @@ class Server:
         descriptors: int = UNLIMITED,
         *,
         is_temporary: bool = False,
-        files: Files | None = None,
+        world: World | None = None,
     ) -> None:
-        """`descriptors` is the process' limit of open files and connections; `files` replaces the system's files."""
+        """`descriptors` is the process' limit of open files and connections; `world` is the real one if it is None."""
         self.config = config
         self._is_temporary = is_temporary or not config.log_dirs
-        self._files = files or Files()
-        self._files.open_files.limit_to(descriptors)
+        self.world = world or World()
+        """What it uses of the machine; replaced only before the start."""
+        self.world.files.open_files.limit_to(descriptors)
+        assert isinstance(self.world.disk, DiskThreads)
+        self._threads = self.world.disk
+        """The reactor watches their pipe."""
         self.addresses: list[Endpoint] = []
         """The bound listeners for clients; port 0 is replaced by the port that was assigned."""
         self.controller_addresses: list[Endpoint] = []
@@ -154,7 +156,6 @@ class Server:
         """Sockets that listen already, by listener, from the server that this one replaces."""
         self._listeners: list[Listener] = []
         self._metrics_socket: socket.socket | None = None
-        self._flushes = DiskThreads()
         self._outgoing: Outgoing | None = None
         self._tls: Tls | None = None
         self._member: ClusterMember | None = None
@@ -165,10 +166,6 @@ class Server:
         self._is_closed = False
         self._ip_rates: IpRates | None = None
         self.secured: Secured | None = None
-        self.make_loop: Callable[[Callable[[], float], Callable[[], int]], Loop] = Loop
-        """Makes the broker's loop of its clocks: one whose clock is controlled, in place of the usual one."""
-        self.random_bytes: Callable[[int], bytes] = os.urandom
-        """The source of the ids that the broker creates."""
         self.dispatcher: Callable[[Broker, str], Dispatcher] = Dispatcher
         """Makes the dispatcher of a kind of listener."""
         self.mistake: StartError | ConfigError | None = None
@@ -194,7 +191,7 @@ class Server:
         elif not self._is_closed:
             self._is_closed = True
             self._remove_temporary_dir()
-            self._flushes.close()
+            self._threads.close()
 
     def _start(self) -> None:
         self._read_certificates()
@@ -202,11 +199,11 @@ class Server:
         self._open_data()
         broker = self.broker
         dispatch = self.dispatcher(broker, self.kind).dispatch
-        self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._flushes)
+        self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._threads)
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         broker.on_quotas.append(self._apply_quotas_of_addresses)
         self._apply_quotas_of_addresses()
-        self.reactor.watch(self._flushes.fileno(), self._flushes.collect)
+        self.reactor.watch(self._threads.fileno(), self._threads.collect)
         if self._tls is not None:
             self._serve_tls(self._tls)
         if self._outgoing is not None:
@@ -239,7 +236,7 @@ class Server:
                     self.config,
                     listener.name,
                     lambda: self.broker.image,
-                    executor=self._flushes,
+                    executor=self._threads,
                     is_controller=listener.name in controllers,
                     random_bytes=broker.random_bytes,
                     log_ins=listener.log_ins,
@@ -262,7 +259,7 @@ class Server:
         self.broker.tls = tls
         tls.use_dynamic_configs()
         self.broker.metadata.on_config_change.append(tls.configs_changed)
-        tls.follow(self.broker.loop, self._flushes)
+        tls.follow(self.broker.loop, self._threads)
 
     def _apply_limits(self) -> None:
         """Apply connection limits that were changed dynamically (KIP-612); names of hosts are looked up in a thread."""
@@ -271,7 +268,7 @@ class Server:
             self.reactor.set_limits(connection_limits(self.config, {}))
             return
         found: dict[str, tuple[str, ...]] = {}
-        self._flushes.submit(
+        self._threads.submit(
             lambda: found.update(look_up(hosts)),
             lambda _: self.reactor.set_limits(connection_limits(self.config, found)),
         )
@@ -283,7 +280,7 @@ class Server:
             from barnabas.broker.security.ip_rates import IpRates
 
             if self._ip_rates is None:
-                self._ip_rates = IpRates(self.config, self.broker.loop.now, self._flushes)
+                self._ip_rates = IpRates(self.config, self.broker.loop.now, self._threads)
             self._ip_rates.follow(rates)
             self.reactor.ip_throttle_s = self._ip_rates.throttle_s if rates else None
 
@@ -343,36 +340,31 @@ class Server:
         paths = config.log_dirs or (self._make_temporary_dir(),)
         config.set_default(LOG_DIRS, ",".join(paths))
         with data_errors(",".join(paths)):
-            now = trio.lowlevel.current_clock().current_time  # half the cost of trio.current_time
             if config.roles == {"broker"}:
-                self._open_member(paths, now)
+                self._open_member(paths)
             elif not config.is_standalone and "broker" in config.roles:
-                self._open_combined(paths, now)
+                self._open_combined(paths)
             elif "broker" in config.roles:
                 from barnabas.broker.builder import open_broker  # a controller alone does not need it
 
-                self.broker = open_broker(config, paths, flushes=self._flushes, **self._environment(now))
+                self.broker = open_broker(config, paths, self.world)
             else:
                 from barnabas.broker.controller_builder import open_controller
 
                 endpoints = config.advertised_controllers(self.controller_addresses)
-                self.broker = open_controller(config, paths, endpoints, disk=self._flushes, **self._environment(now))
+                self.broker = open_controller(config, paths, self.world, endpoints)
             dirs = self.broker.log_dirs
             # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
-            dirs.ignores_case = any(self._files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
+            dirs.ignores_case = any(self.world.files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
-
-    def _environment(self, now: Callable[[], float]) -> dict[str, Any]:
-        """The arguments of a broker that tests can replace."""
-        return {"files": self._files, "now": now, "random_bytes": self.random_bytes, "make_loop": self.make_loop}
 
     @property
     def is_idle(self) -> bool:
         """Whether no work is left in threads or between the turns."""
-        return self._flushes.is_idle and self.broker.loop.is_idle
+        return self._threads.is_idle and self.broker.loop.is_idle
 
-    def _open_member(self, paths: Sequence[str], now: Callable[[], float]) -> None:
+    def _open_member(self, paths: Sequence[str]) -> None:
         """Open the data of a broker whose controllers are other processes."""
         from barnabas.broker.builder import open_member
 
@@ -380,26 +372,23 @@ class Server:
         self.broker, self._member, self._remote = open_member(
             self.config,
             paths,
+            self.world,
             self._connect,
-            flushes=self._flushes,
-            **self._environment(now),
             connect_to_controllers=lambda _: self._connects_to(self.config.controllers_listener),
         )
 
-    def _open_combined(self, paths: Sequence[str], now: Callable[[], float]) -> None:
+    def _open_combined(self, paths: Sequence[str]) -> None:
         """Open the data of a broker that is also the controller of its cluster."""
         from barnabas.broker.builder import open_combined
 
         endpoints = self.config.advertised_controllers(self.controller_addresses)
-        self.broker, self._member = open_combined(
-            self.config, paths, self._connect, endpoints, flushes=self._flushes, **self._environment(now)
-        )
+        self.broker, self._member = open_combined(self.config, paths, self.world, self._connect, endpoints)
 
     def _connect(self, broker: Broker) -> Connect:
         """Return the function that opens the broker's connections to other brokers."""
         from barnabas.broker.net.outgoing import Outgoing
 
-        self._outgoing = Outgoing(broker.loop, self._flushes)
+        self._outgoing = Outgoing(broker.loop, self._threads)
         return self._connects_to(self.config.inter_broker_listener)
 
     def _connects_to(self, listener: str | None) -> Connect:
@@ -585,7 +574,7 @@ class Server:
         else:
             log_dirs.release()
             self._remove_temporary_dir()
-        self._flushes.close()
+        self._threads.close()
 
     def _remove_temporary_dir(self) -> None:
         path = self._temporary_dir or self.prepared_dir

@@ -24,8 +24,8 @@ def has_go() -> bool:
     if not shutil.which("go"):
         return False
     output = subprocess.run(["go", "version"], capture_output=True, text=True, check=False).stdout
-    found = re.search(r"go(\d+)\.(\d+)", output)
-    return found is not None and (int(found[1]), int(found[2])) >= OLDEST
+    match = re.search(r"go(\d+)\.(\d+)", output)
+    return match is not None and (int(match[1]), int(match[2])) >= OLDEST
 
 
 def built(folder: Path) -> Path:

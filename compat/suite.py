@@ -114,26 +114,26 @@ def run(name: str, arguments: Sequence[str], meanwhile: Killer | Rotator | None 
         print(f"{name}: {len(outcomes.passed)} of {len(outcomes.ran | outcomes.broken)} tests passed")
         return code
     listed = allowed(name)
-    found = complaints(listed, outcomes.passed, outcomes.deselected)
-    for complaint in found:
+    problems = complaints(listed, outcomes.passed, outcomes.deselected)
+    for complaint in problems:
         print(f"{name}: {complaint}")
     skipped = f", {len(outcomes.skipped)} skipped with a reason" if outcomes.skipped else ""
     print(f"{name}: {len(outcomes.passed & set(listed))} of {len(listed)} listed tests passed{skipped}")
-    return code or int(bool(found))
+    return code or int(bool(problems))
 
 
 def run_killed(name: str, arguments: Sequence[str], options: argparse.Namespace) -> int:
     """Run one suite as often as asked while brokers are killed; the highest of the exit codes, 1 if one stays away."""
     seed = random.SystemRandom().randrange(2**32) if options.kill_seed is None else options.kill_seed
     print(f"a broker is killed every {options.kill_every:g} s; --kill-seed {seed} repeats their order", flush=True)
-    given = [f"--timeout={TIMEOUT_OF_A_KILLED_TEST_S}", *arguments]
+    pytest_arguments = [f"--timeout={TIMEOUT_OF_A_KILLED_TEST_S}", *arguments]
     output = os.dup(sys.stdout.fileno())  # pytest captures writes to the original
 
     def say(text: str) -> None:
         os.write(output, f"{text}\n".encode())
 
     with Killer(options.kill_every, seed, say) as killer:
-        code = max(run(name, given, killer) for _ in range(options.rounds))
+        code = max(run(name, pytest_arguments, killer) for _ in range(options.rounds))
     for finding in killer.findings:
         print(f"{name}: {finding}")
     print(f"{name}: {killer.kills} kills in {options.rounds} round{'s'[: options.rounds > 1]}")
@@ -164,8 +164,8 @@ def run_all_secured(name: str, arguments: Sequence[str]) -> int:
     pytest's output is shown if a combination fails.
     """
     code = 0
-    for one in OF_CLIENT[name]:
-        command = [sys.executable, "-m", "compat.suite", name, "--secure", str(one), *arguments]
+    for secured in OF_CLIENT[name]:
+        command = [sys.executable, "-m", "compat.suite", name, "--secure", str(secured), *arguments]
         done = subprocess.run(
             command, cwd=ROOT, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -173,7 +173,7 @@ def run_all_secured(name: str, arguments: Sequence[str]) -> int:
             print(done.stdout)
         results = [line.removeprefix(f"{name}: ") for line in done.stdout.splitlines() if line.startswith(f"{name}: ")]
         verdict = "; ".join(results) if done.returncode == 0 else f"FAILED: {'; '.join(results)}"
-        print(f"{name} {one}: {verdict}", flush=True)
+        print(f"{name} {secured}: {verdict}", flush=True)
         code = max(code, done.returncode)
     return code
 
@@ -205,19 +205,19 @@ def main(arguments: Sequence[str]) -> int:
         command = [sys.executable, "-m", "compat.suite"]
         own = list(arguments)
         own.remove("all")
-        return max(subprocess.run([*command, one, *own], cwd=ROOT, check=False).returncode for one in NAMES)
-    given = [f"--brokers={options.brokers}", *rest]
-    given += [f"--{key}={value}" for key in ("against", "controllers") if (value := getattr(options, key))]
+        return max(subprocess.run([*command, name, *own], cwd=ROOT, check=False).returncode for name in NAMES)
+    suite_arguments = [f"--brokers={options.brokers}", *rest]
+    suite_arguments += [f"--{key}={value}" for key in ("against", "controllers") if (value := getattr(options, key))]
     if options.secure == "all":
-        own = [*given, *([] if options.rotate is None else [f"--rotate={options.rotate}"])]
+        own = [*suite_arguments, *([] if options.rotate is None else [f"--rotate={options.rotate}"])]
         return run_all_secured(options.name, own)
     if options.secure is not None:
-        given.append(f"--secure={options.secure}")
+        suite_arguments.append(f"--secure={options.secure}")
         if options.rotate is not None and options.secure.has_tls:
-            return run_rotated(options.name, given, options.rotate)
+            return run_rotated(options.name, suite_arguments, options.rotate)
     if options.kill_every is not None:
-        return run_killed(options.name, given, options)
-    return run(options.name, given)
+        return run_killed(options.name, suite_arguments, options)
+    return run(options.name, suite_arguments)
 
 
 def _mistake(options: argparse.Namespace) -> str | None:

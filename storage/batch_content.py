@@ -71,10 +71,10 @@ class RecordValidationError(KafkaError):
 class Budget:
     """How much may still be validated in place for a request, in units of `RecordCheck`."""
 
-    __slots__ = ("left",)
+    __slots__ = ("units",)
 
-    def __init__(self, left: int = IN_PLACE_UNITS) -> None:
-        self.left = left
+    def __init__(self, units: int = IN_PLACE_UNITS) -> None:
+        self.units = units
 
 
 class UnfinishedCheck:
@@ -163,13 +163,13 @@ def _are_valid(
 ) -> bool:
     """Whether the records of an uncompressed batch are valid, as far as `level` says; False if not sure."""
     count, size = header.record_count, header.size - HEADER_SIZE
-    if size > _MOST_BYTES or (budget is not None and budget.left <= 0):
+    if size > _MOST_BYTES or (budget is not None and budget.units <= 0):
         return False
     data, base = records[HEADER_SIZE:], header.base_timestamp
     valid_records = plain_records.valid_records
     if valid_records is not None:
         if budget is not None:
-            budget.left -= count // ACCELERATED_RECORDS_PER_UNIT + size // BYTES_PER_UNIT
+            budget.units -= count // ACCELERATED_RECORDS_PER_UNIT + size // BYTES_PER_UNIT
         return valid_records(data, 0, 0, count, base, earliest, latest, needs_keys, size) == (size, count)
     if count > _MOST_RECORDS:
         return False
@@ -180,7 +180,7 @@ def _are_valid(
         if base + SHORT_DELTA > latest or base - SHORT_DELTA < earliest:
             return False
     if budget is not None:
-        budget.left -= count // records_per_unit + size // BYTES_PER_UNIT
+        budget.units -= count // records_per_unit + size // BYTES_PER_UNIT
     # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
     piece = data if size >= _LONG_RECORD * count else bytes(data)
     return lengths_fit(piece, count) if level == LENGTHS else are_plain(piece, count, needs_keys=needs_keys)
@@ -190,15 +190,15 @@ def _run(
     steps: Generator[None, None, None], check: RecordCheck, source: Source, budget: Budget | None
 ) -> UnfinishedCheck | None:
     """Do the steps that the budget allows; the rest if there are more."""
-    left = UNLIMITED if budget is None else budget.left - (IN_PLACE_UNITS - OPENED_UNITS)
-    if left <= 0:
+    units = UNLIMITED if budget is None else budget.units - (IN_PLACE_UNITS - OPENED_UNITS)
+    if units <= 0:
         return UnfinishedCheck(source, steps)
     for _ in steps:
-        if budget is not None and check.units > left:
-            budget.left = 0
+        if budget is not None and check.units > units:
+            budget.units = 0
             return UnfinishedCheck(source, steps)
     if budget is not None:
-        budget.left -= check.units
+        budget.units -= check.units
     return None
 
 

@@ -39,8 +39,8 @@ class TornTail(NamedTuple):
 
     def __str__(self) -> str:
         where = ", ".join(self.kept_in)
-        kept = f"; there were whole record batches among them, so they are kept in {where}" if where else ""
-        return f"{self.size} bytes that were not synced, from offset {self.offset} on{kept}"
+        copy_note = f"; there were whole record batches among them, so they are kept in {where}" if where else ""
+        return f"{self.size} bytes that were not synced, from offset {self.offset} on{copy_note}"
 
 
 class LogState:

@@ -12,28 +12,33 @@ from typing import Any
 import pytest
 
 SESSIONS = {
-    "tests/clients/test_spark": "Spark",
+    "tests/clients/spark/": "Spark",
     "tests/pipeline/": "Spark",
-    "tests/testkit/test_spark": "Spark",
-    "tests/cluster/test_failover": "clusters of every kind",
-    "tests/cluster/test_coordinator_failover": "clusters of every kind",
+    "tests/testkit/plugin/test_spark": "Spark",
+    "tests/cluster/failover/test_failover": "clusters of every kind",
+    "tests/cluster/failover/test_coordinator_failover": "clusters of every kind",
     "tests/cluster/test_mixed": "clusters of every kind",
 }
 """The files whose tests use one Spark session, or the same clusters with JVMs, and the name of their group."""
 OWN_PROCESSES = tuple(
-    f"tests/pipeline/test_{name}.py"
-    for name in (
-        "checkpoint", "config", "demo", "fold", "java_and_jars", "kills", "mistakes", "notebook_names",
-        "report_and_screen", "retries", "security", "session",
-    )
+    f"tests/pipeline/{room}/test_{name}.py"
+    for room, names in {
+        "frames": ("fold",),
+        "jobs": ("demo",),
+        "running": (
+            "checkpoint", "java_and_jars", "kills", "notebook_names", "report_and_screen", "retries", "session",
+        ),
+        "settings": ("config", "mistakes", "security"),
+    }.items()
+    for name in names
 )  # fmt: skip
 """Files of the pipeline that start Spark in processes of their own, or not at all."""
 EACH_ALONE = (
     "tests/pages/test_pages.py", "tests/simulation/", "tests/crash/", "tests/mutants/test_sample.py",
-    "tests/pipeline/test_kills.py",
+    "tests/pipeline/running/test_kills.py",
 )  # fmt: skip
 LONGEST_FIRST = (
-    "tests/pipeline/test_kills.py",
+    "tests/pipeline/running/test_kills.py",
     *SESSIONS,
     "tests/pages/",
     "tests/clients/",

@@ -12,11 +12,11 @@ from tests.support.source import ROOT
     [
         ("tests/wire/test_frame.py::test_a", "tests/wire/test_frame.py"),
         ("tests/wire/test_frame.py::TestB::test_b[1::2]", "tests/wire/test_frame.py"),
-        ("tests/clients/test_spark_sink.py::test_c", "Spark"),
-        ("tests/pipeline/test_etl.py::test_d", "Spark"),
-        ("tests/testkit/test_spark_kit.py::test_d", "Spark"),
-        ("tests/pipeline/test_config.py::test_e", "tests/pipeline/test_config.py"),
-        ("tests/pipeline/test_kills.py::test_f", "tests/pipeline/test_kills.py::test_f"),
+        ("tests/clients/spark/test_spark_sink.py::test_c", "Spark"),
+        ("tests/pipeline/jobs/test_etl.py::test_d", "Spark"),
+        ("tests/testkit/plugin/test_spark_kit.py::test_d", "Spark"),
+        ("tests/pipeline/settings/test_config.py::test_e", "tests/pipeline/settings/test_config.py"),
+        ("tests/pipeline/running/test_kills.py::test_f", "tests/pipeline/running/test_kills.py::test_f"),
         ("tests/simulation/test_simulation.py::test_g", "tests/simulation/test_simulation.py::test_g"),
     ],
 )

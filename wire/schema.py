@@ -123,23 +123,23 @@ class Message(Struct):
     @classmethod
     def at(cls, version: int) -> Construct[Any, Any]:
         """The construct of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
-        made = cls._constructs.get(version)
-        if made is None:
+        construct = cls._constructs.get(version)
+        if construct is None:
             from barnabas.wire.codec.structs import construct_of
 
             cls._check_version(version)
-            made = cls._constructs[version] = construct_of(cls, version, version >= cls.flexible_since)
-        return made
+            construct = cls._constructs[version] = construct_of(cls, version, version >= cls.flexible_since)
+        return construct
 
     @classmethod
     def codec(cls: type[M], version: int) -> Codec[M]:
         """The compiled codec of one version. KafkaError(UNSUPPORTED_VERSION) for an unknown version."""
-        made = cls._codecs.get(version)
-        if made is None:
+        codec = cls._codecs.get(version)
+        if codec is None:
             from barnabas.wire.codec.message_codec import Codec
 
-            made = cls._codecs[version] = Codec(cls, version, cls.at(version))
-        return made
+            codec = cls._codecs[version] = Codec(cls, version, cls.at(version))
+        return codec
 
     @classmethod
     def decode(cls: type[M], data: bytes | bytearray | memoryview, version: int) -> M:
@@ -206,19 +206,19 @@ def message(
     """Class decorator: turns a class of field declarations into a message; arguments as in Kafka's declarations."""
 
     def declare(cls: type[M]) -> type[M]:
-        made = _with_slots(cls)
-        made.kind = kind
-        made.api_key = key
-        made.versions = valid = parse_versions(versions)
-        made.min_version = valid.start
-        made.max_version = valid.stop - 1
+        slotted = _with_slots(cls)
+        slotted.kind = kind
+        slotted.api_key = key
+        slotted.versions = valid = parse_versions(versions)
+        slotted.min_version = valid.start
+        slotted.max_version = valid.stop - 1
         if flexible != "none":
-            made.flexible_since = parse_versions(flexible).start
-        made.api_listeners = listeners
-        made.latest_version_unstable = latest_unstable
-        made._codecs = {}
-        made._constructs = {}
-        return made
+            slotted.flexible_since = parse_versions(flexible).start
+        slotted.api_listeners = listeners
+        slotted.latest_version_unstable = latest_unstable
+        slotted._codecs = {}
+        slotted._constructs = {}
+        return slotted
 
     return declare
 
@@ -246,6 +246,6 @@ def make_constructor(cls: type[StructBase]) -> Callable[..., None]:
         body.append(f"self.{name} = {fresh} if {name} is FRESH else {name}")
     head = f"def __init__(self{', *, ' if parameters else ''}{', '.join(parameters)}):\n    "
     exec(compile(head + "\n    ".join(body), f"<constructor of {cls.__name__}>", "exec"), scope)  # noqa: S102
-    made: Callable[..., None] = scope["__init__"]
-    made.__qualname__ = f"{cls.__qualname__}.__init__"
-    return made
+    constructor: Callable[..., None] = scope["__init__"]
+    constructor.__qualname__ = f"{cls.__qualname__}.__init__"
+    return constructor

@@ -19,19 +19,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130  # while modules are imported; commands say themselves what they did
 
 
-def _run(given: list[str]) -> int:
+def _run(arguments: list[str]) -> int:
     from barnabas.platforms import is_refused
 
     if is_refused():
         return 2
-    if given and given[0] == "serve":
+    if arguments and arguments[0] == "serve":
         from barnabas.cli.serve.run import serve
 
-        return serve(given[1:])
-    if given and given[0].startswith("kafka-"):
+        return serve(arguments[1:])
+    if arguments and arguments[0].startswith("kafka-"):
         from barnabas.cli.kafka_tools.registry import run as run_tool
 
-        return run_tool(given[0].removesuffix(".sh"), given[1:])
+        return run_tool(arguments[0].removesuffix(".sh"), arguments[1:])
     from barnabas.cli.app import run
 
-    return run(given)
+    return run(arguments)

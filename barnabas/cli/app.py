@@ -44,7 +44,10 @@ COMMANDS: Table = {
     "doctor": ("barnabas.cli.admin.doctor:doctor", "Find out why clients cannot use a broker."),
     "clock": ("barnabas.cli.testkit.clock:clock", "Freeze and advance the clock of a broker with --control."),
     "fault": ("barnabas.cli.testkit.fault:fault", "Make clients' requests fail, at a broker with --control."),
-    "record": ("barnabas.cli.testkit.record:record", "Record what clients and a broker say, for tests."),
+    "record": (
+        "barnabas.cli.testkit.record:record",
+        "Record the requests of clients and the responses of a broker, for tests.",
+    ),
     "replay": ("barnabas.cli.testkit.record:replay", "Answer clients from a recording, without a broker."),
     "dump-log": ("barnabas.cli.files.dump_log:dump_log", "Print the contents of segment files."),
     "pipeline": ("barnabas.cli.pipeline:pipeline", "Run Spark jobs: etl, analytics, logs, events, archive, copy."),
@@ -131,7 +134,9 @@ def _usage(error: click.ClickException) -> int:
 def _sentence(error: click.ClickException, context: click.Context | None) -> str:
     """Click's message, with suggestions in the form of all others."""
     if isinstance(error, click.NoSuchOption):
-        known = [] if context is None else [name for one in context.command.get_params(context) for name in one.opts]
+        known = (
+            [] if context is None else [name for param in context.command.get_params(context) for name in param.opts]
+        )
         return f"no such option: {error.option_name}{suggestion(error.option_name, known)}"
     if isinstance(error, click.NoSuchCommand):
         group = None if context is None else context.command

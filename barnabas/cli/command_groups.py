@@ -101,7 +101,7 @@ click.Context.formatter_class = Pages
 # --- groups whose commands are imported when they are called
 
 Table = Mapping[str, tuple[str, str]]
-"""Command -> (module:attribute, one line for the help page; empty: the command's own)."""
+"""Command -> (module:attribute, one line for the help page)."""
 
 
 class LazyGroup(Group):
@@ -124,11 +124,7 @@ class LazyGroup(Group):
         assert isinstance(command, click.Command)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The help page's list of commands; those that have a line in the table are not imported."""
-        rows = []
-        for name, (_, text) in self.lazy.items():
-            command = None if text else self.get_command(ctx, name)
-            rows.append((name, text if command is None else command.get_short_help_str(limit=200)))
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The help page's list of commands: the table's lines, so that no command is imported."""
         with formatter.section("Commands"):
-            formatter.write_dl(rows)
+            formatter.write_dl([(name, text) for name, (_, text) in self.lazy.items()])

@@ -105,14 +105,14 @@ def demo(
 ) -> int:
     """Run all seven jobs on real data, every flight from New York in 2013, and check each result.
 
-    Exit code 1 if a result is wrong or a step fails. A demonstration that failed keeps its directory, and says how to
+    Exit code 1 if a result is wrong or a step fails. A demonstration that failed keeps its directory, and prints how to
     continue.
     """
     from barnabas.spark.demo.run import run_demo
     from barnabas.spark.errors import PipelineError
 
     if resume and count is not None:
-        raise click.UsageError("--resume and --flights exclude each other: the number of flights is that of the start")
+        raise click.UsageError("--resume and --flights exclude each other: the number of flights was set at the start")
     try:
         return run_demo(bootstrap=bootstrap, data_dir=data_dir, report_dir=report_dir, count=count, progress=progress,
                         resume=resume)  # fmt: skip

@@ -65,16 +65,16 @@ def list_(output: str) -> None:
 @click.argument("name", required=False)
 @output_option
 def show(name: str | None, output: str) -> None:
-    """Show the settings of a profile; without NAME those that commands use now, and what set them."""
+    """Show the settings of a profile; without NAME the settings that commands use now, and where they come from."""
     if name is None:
-        found = profile_settings()  # the profile in use must exist
+        current = profile_settings()  # the profile in use must exist
         rows: list[dict[str, object]] = []
         for key in SETTINGS:
             value, source = setting_with_source(key)
             rows.append({"setting": key, "value": _plain(value), "source": _named(source, key)})
         rows += [
-            {"setting": key, "value": shown(key, found[key]), "source": _named("profile", key)}
-            for key in found
+            {"setting": key, "value": shown(key, current[key]), "source": _named("profile", key)}
+            for key in current
             if key not in SETTINGS
         ]
     else:
@@ -182,9 +182,9 @@ def _existing(name: str) -> dict[str, Any]:
 
 
 def _warn_of_variables() -> None:
-    for key, one in SETTINGS.items():
-        if os.environ.get(one.variable):
-            note(f"{one.variable} is set and comes before the profile's {key}")
+    for key, setting in SETTINGS.items():
+        if os.environ.get(setting.variable):
+            note(f"{setting.variable} is set and comes before the profile's {key}")
 
 
 # --- the file

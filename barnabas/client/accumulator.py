@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from time import monotonic
 
 from barnabas.wire.batches.records import BatchBuilder, Header, increment_sequence
 
 
+@dataclass(eq=False, slots=True)
 class Batch:
     """A batch of records of one partition. `deadline` (monotonic seconds) is set when it is sealed.
 
@@ -21,16 +23,13 @@ class Batch:
     first record (monotonic seconds).
     """
 
-    __slots__ = ("builder", "deadline", "is_refused", "may_be_appended", "opened_at", "order", "payload")
-
-    def __init__(self, order: int, builder: BatchBuilder) -> None:
-        self.order = order
-        self.builder = builder
-        self.payload = b""
-        self.deadline = 0.0
-        self.opened_at = monotonic()
-        self.is_refused = False
-        self.may_be_appended = False
+    order: int
+    builder: BatchBuilder
+    payload: bytes = field(default=b"", init=False)
+    deadline: float = field(default=0.0, init=False)
+    opened_at: float = field(default_factory=monotonic, init=False)
+    is_refused: bool = field(default=False, init=False)
+    may_be_appended: bool = field(default=False, init=False)
 
     @property
     def size(self) -> int:
@@ -43,44 +42,32 @@ class Batch:
         return self.builder.count
 
 
+@dataclass(slots=True)
 class Identity:
     """Producer id and epoch of an idempotent or transactional producer (KIP-98); (-1, -1) is none."""
 
-    __slots__ = ("is_transactional", "producer_epoch", "producer_id")
-
-    def __init__(self, producer_id: int = -1, producer_epoch: int = -1, is_transactional: bool = False) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.is_transactional = is_transactional
+    producer_id: int = -1
+    producer_epoch: int = -1
+    is_transactional: bool = False
 
 
+@dataclass(eq=False, slots=True)
 class PartitionQueue:
     """The batches of one partition."""
 
-    __slots__ = (
-        "codec",
-        "identity",
-        "in_flight",
-        "index",
-        "level",
-        "next_sequence",
-        "open",
-        "retry_at",
-        "sealed",
-        "topic",
-    )
+    topic: str
+    index: int
+    identity: Identity
+    codec: int
+    level: int | None
+    open: Batch | None = field(default=None, init=False)
+    sealed: list[Batch] = field(default_factory=list, init=False)
+    in_flight: list[Batch] = field(default_factory=list, init=False)
+    retry_at: float = field(default=0.0, init=False)
+    next_sequence: int = field(init=False)
 
-    def __init__(self, topic: str, index: int, identity: Identity, codec: int, level: int | None) -> None:
-        self.topic = topic
-        self.index = index
-        self.identity = identity
-        self.codec = codec
-        self.level = level
-        self.open: Batch | None = None
-        self.sealed: list[Batch] = []
-        self.in_flight: list[Batch] = []
-        self.next_sequence = 0 if identity.producer_id >= 0 else -1
-        self.retry_at = 0.0
+    def __post_init__(self) -> None:
+        self.next_sequence = 0 if self.identity.producer_id >= 0 else -1
 
     @property
     def bytes_waiting(self) -> int:

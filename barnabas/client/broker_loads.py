@@ -27,10 +27,10 @@ def broker_loads(cluster: Cluster, brokers: Iterable[int], deadline: float) -> d
     for broker in brokers:
         try:
             request = _question()
-            answer = cluster.node(broker, deadline).call(request, DescribeClusterResponse, deadline)
+            response = cluster.node(broker, deadline).call(request, DescribeClusterResponse, deadline)
         except (ClientError, KafkaError, ProtocolError):
             continue
-        load = find(answer.unknown_tagged_fields)
+        load = find(response.unknown_tagged_fields)
         if load is not None:
             loads[broker] = load
     return loads
@@ -56,15 +56,15 @@ class Loads:
 
     def __init__(self) -> None:
         self._scores: dict[int, float] = {}
-        self._asked_at = -REFRESH_S
+        self._requested_at = -REFRESH_S
 
     def scores(self, cluster: Cluster, brokers: Sequence[int], now: float) -> list[float] | None:
         """The score of each of `brokers`; None if there is only one, or no broker answers."""
         different = set(brokers)
         if len(different) < 2:
             return None
-        if now >= self._asked_at + REFRESH_S:
-            self._asked_at = now
+        if now >= self._requested_at + REFRESH_S:
+            self._requested_at = now
             for broker in different:
                 self._ask(cluster, broker, now)
         if not self._scores:

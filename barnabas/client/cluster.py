@@ -7,6 +7,7 @@ address has ever answered, the first refused connection fails, so that a mistype
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
@@ -39,26 +40,24 @@ CREATION_PATIENCE_S = 5.0
 """How long a topic that is being created may be unknown, seconds."""
 
 
+@dataclass(slots=True)
 class Topic:
     """A topic's metadata. `leaders[p]` is the node that leads partition p, or -1."""
 
-    __slots__ = ("leaders", "name", "topic_id")
-
-    def __init__(self, name: str, topic_id: Uuid, leaders: Sequence[int]) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.leaders = list(leaders)
+    name: str
+    topic_id: Uuid
+    leaders: list[int]
 
     def without_leader(self, partitions: Collection[int] | None) -> int | None:
         """The first of `partitions` (None: of all) that no node leads; None if each has a leader."""
-        wanted = range(len(self.leaders)) if partitions is None else partitions
-        return next((index for index in wanted if index < len(self.leaders) and self.leaders[index] < 0), None)
+        indexes = range(len(self.leaders)) if partitions is None else partitions
+        return next((index for index in indexes if index < len(self.leaders) and self.leaders[index] < 0), None)
 
     @classmethod
-    def from_metadata(cls, answer: MetadataResponseTopic) -> Topic:
+    def from_metadata(cls, topic: MetadataResponseTopic) -> Topic:
         """From a topic of a Metadata response, with partitions in any order."""
-        leaders = {partition.partition_index: partition.leader_id for partition in answer.partitions}
-        return cls(answer.name or "", answer.topic_id, [leaders.get(index, -1) for index in range(len(leaders))])
+        leaders = {partition.partition_index: partition.leader_id for partition in topic.partitions}
+        return cls(topic.name or "", topic.topic_id, [leaders.get(index, -1) for index in range(len(leaders))])
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -74,10 +73,10 @@ def parse_address(text: str) -> tuple[str, int]:
 
 def parse_addresses(text: str) -> list[tuple[str, int]]:
     """Addresses separated by commas. ValueError with a sentence; also if there is none."""
-    found = [parse_address(part) for part in text.split(",") if part.strip()]
-    if not found:
+    addresses = [parse_address(part) for part in text.split(",") if part.strip()]
+    if not addresses:
         raise ValueError("a broker's address is HOST:PORT, as in 127.0.0.1:9092")
-    return found
+    return addresses
 
 
 class Cluster:
@@ -196,8 +195,8 @@ class Cluster:
 
     def metadata(self, topics: Sequence[str] | None, deadline: float, *, create: bool = False) -> MetadataResponse:
         """Request metadata (None: of all topics) and store the nodes. The caller checks errors of topics."""
-        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=create)
+        named = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        request = MetadataRequest(topics=named, allow_auto_topic_creation=create)
         response = self.any_node(deadline).call(request, MetadataResponse, deadline)
         self.nodes = {node.node_id: node for node in response.brokers}
         return response
@@ -215,17 +214,17 @@ class Cluster:
         patience = min(deadline, monotonic() + CREATION_PATIENCE_S)
         pause = FIRST_PAUSE_S
         while True:
-            answer = self.metadata([name], deadline, create=create).topics[0]
-            if answer.error_code == ErrorCode.NONE:
+            described = self.metadata([name], deadline, create=create).topics[0]
+            if described.error_code == ErrorCode.NONE:
                 break
-            unknown = answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            unknown = described.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if unknown and (not create or monotonic() + pause > patience):
                 raise no_such("topic", name)
             if not (create and unknown):
-                raise_for(answer.error_code, f"topic {name!r}")
+                raise_for(described.error_code, f"topic {name!r}")
             sleep(pause)
             pause *= 2
-        topic = self._topics[name] = Topic.from_metadata(answer)
+        topic = self._topics[name] = Topic.from_metadata(described)
         missing = topic.without_leader(partitions)
         if missing is not None:
             raise_for(ErrorCode.LEADER_NOT_AVAILABLE, f"{name}-{missing}", "no broker leads the partition")
@@ -262,8 +261,8 @@ class Cluster:
             request.coordinator_keys = []
         response = node.call(request, FindCoordinatorResponse, deadline, version)
         if version >= 4:
-            found = response.coordinators[0]
-            raise_for(found.error_code, about, found.error_message)
-            return found.node_id
+            coordinator = response.coordinators[0]
+            raise_for(coordinator.error_code, about, coordinator.error_message)
+            return coordinator.node_id
         raise_for(response.error_code, about, response.error_message)
         return response.node_id

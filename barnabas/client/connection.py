@@ -196,19 +196,19 @@ class NodeConnection:
     def _call(self, request: Message, reply: type[Reply], version: int, deadline: float) -> Reply:
         outcome: list[tuple[Message | None, ClientError | None]] = []
         self._send(request, version, deadline - monotonic())
-        self._waiting.append(lambda answer, error: outcome.append((answer, error)))
+        self._waiting.append(lambda response, error: outcome.append((response, error)))
         while not outcome:
             self._wait(deadline, type(request).__name__.removesuffix("Request"))
-        answer, failure = outcome[0]
+        response, failure = outcome[0]
         if failure is not None:
             raise failure
-        assert isinstance(answer, reply)
-        return answer
+        assert isinstance(response, reply)
+        return response
 
     def _wait(self, deadline: float, what: str) -> None:
         """Wait for data and deliver the replies that are complete; `TimedOut` at `deadline`, which closes."""
-        left = deadline - monotonic()
-        if left <= 0 or not select([self], [], [], left)[0]:
+        remaining = deadline - monotonic()
+        if remaining <= 0 or not select([self], [], [], remaining)[0]:
             error = TimedOut(f"{self.address} did not answer {what} in time")
             self.close(error)
             raise error

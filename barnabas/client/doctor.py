@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from barnabas.client import probe
 from barnabas.client.cluster import parse_addresses
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import AuthenticationFailed, ClientError, TimedOut, TlsFailed, Unreachable, raise_for
+from barnabas.client.security.settings import Security
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseBroker
-
-if TYPE_CHECKING:
-    from barnabas.client.security.settings import Security
 
 BROKER_RESOURCE = 4
 OLDEST_FETCH = 10
@@ -60,17 +58,17 @@ class Doctor:
         described: MetadataResponse | None = None
         for host, port in self.addresses:
             name = _address(host, port)
-            answer = yield from self._described(host, port, "")
-            if answer is None:
+            response = yield from self._described(host, port, "")
+            if response is None:
                 continue
-            if described is not None and answer.cluster_id != described.cluster_id:
-                yield Check("cluster", False, _two_clusters(name, answer.cluster_id, described.cluster_id))
-            described = described or answer
+            if described is not None and response.cluster_id != described.cluster_id:
+                yield Check("cluster", False, _two_clusters(name, response.cluster_id, described.cluster_id))
+            described = described or response
         if described is None:
             return
         self.was_reached = True
         brokers = described.brokers
-        names = ", ".join(f"{one.node_id} at {_address(one.host, one.port)}" for one in brokers)
+        names = ", ".join(f"{broker.node_id} at {_address(broker.host, broker.port)}" for broker in brokers)
         yield Check(
             "cluster", bool(brokers), f"cluster {described.cluster_id}: {_count(len(brokers), 'broker')} ({names})"
         )
@@ -100,14 +98,14 @@ class Doctor:
         """A connection on which ApiVersions was answered."""
         name = _address(host, port)
         try:
-            found = probe.resolve(host, port)
+            addresses = probe.resolve(host, port)
         except Unreachable as error:
             yield Check(
                 "resolve", False, f"{advertised_by}{error}{_unknown_name(host, is_advertised=bool(advertised_by))}"
             )
             return None
-        if not advertised_by and found != [host]:
-            yield Check("resolve", True, f"{host} is {', '.join(found)}")
+        if not advertised_by and addresses != [host]:
+            yield Check("resolve", True, f"{host} is {', '.join(addresses)}")
         try:
             probe.connect(host, port, self._timeout_s).close()
         except Unreachable as error:
@@ -145,7 +143,9 @@ class Doctor:
         """Connect to an advertised address, and see that it is this broker of this cluster that answers there."""
         name = _address(broker.host, broker.port)
         prefix = f"broker {broker.node_id} advertises {name}: "
-        others = [one.node_id for one in described.brokers if (one.host, one.port) == (broker.host, broker.port)]
+        others = [
+            other.node_id for other in described.brokers if (other.host, other.port) == (broker.host, broker.port)
+        ]
         if len(others) > 1:
             text = f"brokers {' and '.join(map(str, others))} advertise the same address: each needs one of its own"
             yield Check("advertised", False, prefix + text)
@@ -157,11 +157,11 @@ class Doctor:
                 "an address that works from here",
             )
             return
-        answer = yield from self._described(broker.host, broker.port, prefix)
-        if answer is None:
+        response = yield from self._described(broker.host, broker.port, prefix)
+        if response is None:
             return
-        if answer.cluster_id != described.cluster_id:
-            text = _two_clusters(name, answer.cluster_id, described.cluster_id)
+        if response.cluster_id != described.cluster_id:
+            text = _two_clusters(name, response.cluster_id, described.cluster_id)
             yield Check("advertised", False, f"{prefix}{text}")
             return
         yield self._identity(broker, prefix)
@@ -175,8 +175,8 @@ class Doctor:
             resource = DescribeConfigsResource(
                 resource_type=BROKER_RESOURCE, resource_name=str(broker.node_id), configuration_keys=["node.id"]
             )
-            answer = connection.call(DescribeConfigsRequest(resources=[resource]), DescribeConfigsResponse, deadline)
-            raise_for(answer.results[0].error_code, "its configuration", answer.results[0].error_message)
+            response = connection.call(DescribeConfigsRequest(resources=[resource]), DescribeConfigsResponse, deadline)
+            raise_for(response.results[0].error_code, "its configuration", response.results[0].error_message)
         except KafkaError as error:
             if error.code == ErrorCode.INVALID_REQUEST:
                 return Check("advertised", False, f"{prefix}another broker of the cluster answers there")
@@ -227,20 +227,20 @@ def _controller(described: MetadataResponse) -> Check:
 
 def _partitions(described: MetadataResponse) -> Check:
     """Partitions without a leader can be neither written nor read."""
-    partitions = [(topic.name, one) for topic in described.topics for one in topic.partitions]
-    offline = [f"{name}-{one.partition_index}" for name, one in partitions if one.leader_id < 0]
+    partitions = [(topic.name, partition) for topic in described.topics for partition in topic.partitions]
+    offline = [f"{name}-{partition.partition_index}" for name, partition in partitions if partition.leader_id < 0]
     if offline:
         some = ", ".join(offline[:3]) + (" …" if len(offline) > 3 else "")
         return Check(
             "partitions", False, f"{_count(len(offline), 'partition')} of {len(partitions)} without a leader: {some}"
         )
-    lagging = sum(len(one.isr_nodes) < len(one.replica_nodes) for _, one in partitions)
+    lagging = sum(len(partition.isr_nodes) < len(partition.replica_nodes) for _, partition in partitions)
     text = f"{_count(len(described.topics), 'topic')}, {_count(len(partitions), 'partition')}, all with a leader"
     return Check("partitions", True, text + (f"; {lagging} with replicas that are behind" if lagging else ""))
 
 
-def _two_clusters(name: str, found: str | None, wanted: str | None) -> str:
-    return f"another cluster answers at {name}: its id is {found}, not {wanted}"
+def _two_clusters(name: str, cluster_id: str | None, expected: str | None) -> str:
+    return f"another cluster answers at {name}: its id is {cluster_id}, not {expected}"
 
 
 def _is_loopback(host: str) -> bool:

@@ -31,15 +31,15 @@ def list_offsets(
     """
 
     def attempt(deadline: float) -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
+        offsets: dict[TopicPartition, int] = {}
         for node_id, request in _requests(cluster, timestamps, deadline).items():
             request.isolation_level = isolation_level
             response = cluster.node(node_id, deadline).call(request, ListOffsetsResponse, deadline)
             for topic in response.topics:
                 for partition in topic.partitions:
                     raise_for(partition.error_code, f"offsets of {topic.name}-{partition.partition_index}")
-                    found[topic.name, partition.partition_index] = partition.offset
-        return found
+                    offsets[topic.name, partition.partition_index] = partition.offset
+        return offsets
 
     return cluster.retry(attempt)
 
@@ -51,8 +51,8 @@ def _requests(
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for (name, index), timestamp in timestamps.items():
         leader = cluster.leader(name, index, deadline)
-        wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-        by_leader.setdefault(leader, {}).setdefault(name, []).append(wanted)
+        partition = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        by_leader.setdefault(leader, {}).setdefault(name, []).append(partition)
     return {
         leader: ListOffsetsRequest(
             replica_id=-1,

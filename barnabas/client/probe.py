@@ -18,11 +18,11 @@ _WEB_ANSWERS = (b"HTTP/", b"<!DOCTYPE", b"<html", b"<HTML")
 def resolve(host: str, port: int) -> list[str]:
     """The IP addresses of a host, each once. `Unreachable` if the name is not known here."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise Unreachable(f"the name {host} is not known here ({reason.lower()})") from None
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    return list(dict.fromkeys(str(address[0]) for *_, address in infos))
 
 
 def connect(host: str, port: int, timeout_s: float) -> socket.socket:
@@ -45,14 +45,14 @@ def what_listens(host: str, port: int, timeout_s: float) -> str:
     try:
         if speaks_tls(host, port, timeout_s):
             return "expects TLS: set security.protocol to SSL or SASL_SSL"
-        answer = _answer(host, port, HTTP_REQUEST, timeout_s)
+        response = _answer(host, port, HTTP_REQUEST, timeout_s)
     except ClientError as error:
         return f"closes connections ({error})"
-    if answer is None:
+    if response is None:
         return f"accepts connections, but does not answer within {timeout_s:g} s"
-    if answer.startswith(_WEB_ANSWERS):
+    if response.startswith(_WEB_ANSWERS):
         return "is a web server (it answers HTTP), not a Kafka broker"
-    if answer:
+    if response:
         return "answers, but not in Kafka's protocol"
     return (
         "closes connections without an answer: a published port without a broker behind it, or a server of another kind"

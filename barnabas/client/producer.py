@@ -9,6 +9,7 @@ transaction (`client/transaction.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from select import select
 from time import monotonic, time_ns
 
@@ -47,29 +48,25 @@ MakePartitioner = Callable[[int], Partitioner]
 """Makes a partitioner from a topic's number of partitions."""
 
 
+@dataclass(slots=True)
 class Outcome:
     """How many records are in the topics for sure, how many may be, and how many are not.
 
     `complete` is the number of records, from the first on, that are all acknowledged; others may be acknowledged too.
     """
 
-    __slots__ = ("acknowledged", "complete", "missing", "unknown")
-
-    def __init__(self, acknowledged: int, unknown: int, missing: int, complete: int) -> None:
-        self.acknowledged = acknowledged
-        self.unknown = unknown
-        self.missing = missing
-        self.complete = complete
+    acknowledged: int
+    unknown: int
+    missing: int
+    complete: int
 
 
+@dataclass(eq=False, slots=True)
 class TopicQueues:
     """A topic that is being written: a queue per partition, and the partitioner."""
 
-    __slots__ = ("partitioner", "queues")
-
-    def __init__(self, queues: list[PartitionQueue], partitioner: Partitioner) -> None:
-        self.queues = queues
-        self.partitioner = partitioner
+    queues: list[PartitionQueue]
+    partitioner: Partitioner
 
     def look_at_loads(self, leaders: Sequence[int], scores_of: ScoresOf | None = None) -> None:
         """Give a load-aware partitioner the queue length of each partition that has a leader (KIP-794).
@@ -191,10 +188,10 @@ class Producer:
         """Send nothing more, and wait at most `timeout_s` for the answers in flight. Their errors are not raised."""
         deadline = monotonic() + timeout_s
         while waiting := [connection for connection in self.cluster.open_connections if connection.in_flight]:
-            left = deadline - monotonic()
-            if left <= 0:
+            remaining = deadline - monotonic()
+            if remaining <= 0:
                 return
-            for connection in select(waiting, [], [], left)[0]:
+            for connection in select(waiting, [], [], remaining)[0]:
                 connection.receive()
 
     def outcome(self) -> Outcome:
@@ -353,19 +350,19 @@ class Producer:
             for partition in topic.partition_responses:
                 answers[topic.name or names.get(topic.topic_id, ""), partition.index] = partition
         for queue, batch in sent:
-            answer = answers.get((queue.topic, queue.index))
-            if answer is None:
+            result = answers.get((queue.topic, queue.index))
+            if result is None:
                 batch.may_be_appended = True
                 self._retry(queue, batch, Unreachable(f"no answer for {queue.topic}-{queue.index}"))
-            elif answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            elif result.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
                 self._acknowledge(queue, batch)
             else:
-                self._refused(queue, batch, answer)
+                self._refused(queue, batch, result)
 
-    def _refused(self, queue: PartitionQueue, batch: Batch, answer: PartitionProduceResponse) -> None:
-        echo = answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.has_earlier(batch)
+    def _refused(self, queue: PartitionQueue, batch: Batch, response: PartitionProduceResponse) -> None:
+        echo = response.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and queue.has_earlier(batch)
         try:
-            raise_for(answer.error_code, f"{queue.topic}-{queue.index} refused a batch", answer.error_message)
+            raise_for(response.error_code, f"{queue.topic}-{queue.index} refused a batch", response.error_message)
         except KafkaError as error:
             if error.code in _MAYBE_APPENDED:
                 batch.may_be_appended = True

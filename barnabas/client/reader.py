@@ -7,6 +7,7 @@ records of aborted transactions (KIP-98). A read ends at a partition's end offse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from select import select
 from time import monotonic
 
@@ -41,20 +42,18 @@ RETRY_PAUSE_S = 0.05
 WAIT_S = 0.1
 
 
+@dataclass(eq=False, slots=True)
 class Position:
     """The position in one partition: the next offset, and the end offset or None.
 
     `readable_end` is the offset after the last readable record, as the latest fetch said; -1 before the first.
     """
 
-    __slots__ = ("end_offset", "index", "offset", "readable_end", "topic")
-
-    def __init__(self, topic: str, index: int, offset: int, end_offset: int | None) -> None:
-        self.topic = topic
-        self.index = index
-        self.offset = offset
-        self.end_offset = end_offset
-        self.readable_end = -1
+    topic: str
+    index: int
+    offset: int
+    end_offset: int | None
+    readable_end: int = field(default=-1, init=False)
 
     @property
     def is_at_end(self) -> bool:
@@ -84,12 +83,12 @@ class Fetched:
     @property
     def record_count(self) -> int:
         """Records in the batches, from their headers; control records are not counted."""
-        return sum(one.record_count for one in iter_batches(self.batches, partial_ok=True) if not one.is_control)
+        return sum(batch.record_count for batch in iter_batches(self.batches, partial_ok=True) if not batch.is_control)
 
     @property
     def size(self) -> int:
         """Bytes of the whole batches; a fetch may end within one, which is then fetched again."""
-        return sum(one.size for one in iter_batches(self.batches, partial_ok=True))
+        return sum(batch.size for batch in iter_batches(self.batches, partial_ok=True))
 
     def records(self) -> Iterator[Record]:
         """The wanted records, in order. `timestamp_type` is the latest record's (0 CreateTime, 1 LogAppendTime)."""
@@ -205,12 +204,12 @@ class Reader:
             self._failed(error)
 
     def _by_leader(self, now: float) -> dict[int, list[Position]]:
-        wanted: dict[int, list[Position]] = {}
+        by_leader: dict[int, list[Position]] = {}
         for position in self.positions.values():
             if not position.is_done:
                 topic = self.cluster.topic(position.topic, now + self.cluster.timeout_s)
-                wanted.setdefault(topic.leaders[position.index], []).append(position)
-        return wanted
+                by_leader.setdefault(topic.leaders[position.index], []).append(position)
+        return by_leader
 
     def _fetch_from(self, node_id: int, positions: list[Position], now: float) -> None:
         deadline = now + self.cluster.timeout_s

@@ -7,6 +7,7 @@ the coordinator, and are repeated until the cluster's timeout while it finishes 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from barnabas.client.accumulator import Identity
 from barnabas.client.cluster import TRANSACTION, Cluster
@@ -29,15 +30,15 @@ LAST_PRODUCE_VERSION, LAST_ADD_VERSION, LAST_END_VERSION, LAST_INIT_VERSION = 11
 """Newer versions are for transactions that each increase the epoch (KIP-890)."""
 
 
+@dataclass(eq=False)
 class Transaction:
     """The transactions of one transactional id, one after the other."""
 
-    def __init__(self, cluster: Cluster, transactional_id: str, timeout_ms: int) -> None:
-        self.cluster = cluster
-        self.transactional_id = transactional_id
-        self.timeout_ms = timeout_ms
-        self.identity = Identity()
-        self._partitions: set[TopicPartition] = set()
+    cluster: Cluster
+    transactional_id: str
+    timeout_ms: int
+    identity: Identity = field(default_factory=Identity, init=False)
+    _partitions: set[TopicPartition] = field(default_factory=set, init=False)
 
     def initialize(self) -> Identity:
         """Get a producer id; an open transaction of an earlier producer of this id is aborted, that one is fenced."""
@@ -57,7 +58,7 @@ class Transaction:
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Add partitions that are not in the transaction; the first begins it."""
-        new = [one for one in partitions if one not in self._partitions]
+        new = [partition for partition in partitions if partition not in self._partitions]
         if not new:
             return
         topics: dict[str, list[int]] = {}
@@ -76,9 +77,10 @@ class Transaction:
             node = self._coordinator(deadline)
             response = node.call(request, AddPartitionsToTxnResponse, deadline, LAST_ADD_VERSION)
             for topic in response.results_by_topic_v3_and_below:
-                for one in topic.results_by_partition:
+                for result in topic.results_by_partition:
                     raise_for(
-                        one.partition_error_code, f"cannot add {topic.name}-{one.partition_index} to a transaction"
+                        result.partition_error_code,
+                        f"cannot add {topic.name}-{result.partition_index} to a transaction",
                     )
 
         self.cluster.retry(attempt)

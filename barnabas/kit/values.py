@@ -69,17 +69,17 @@ class Values:
 
     def objects(self, name: str) -> list[Values]:
         """A list of objects, empty if it is not there."""
-        found = self.list_of(name)
-        if not all(isinstance(one, dict) for one in found):
+        objects = self.list_of(name)
+        if not all(isinstance(value, dict) for value in objects):
             raise ControlError(f"{name} must be a list of objects")
-        return list(map(Values, found))
+        return list(map(Values, objects))
 
     def numbered(self, name: str) -> dict[int, int]:
         """An object of whole numbers by partition, empty if it is not there."""
-        found = self.mapping(name)
-        if not all(index.isdecimal() and type(number) is int for index, number in found.items()):
+        numbers = self.mapping(name)
+        if not all(index.isdecimal() and type(number) is int for index, number in numbers.items()):
             raise ControlError(f"{name} must be whole numbers by partition")
-        return {int(index): number for index, number in found.items()}
+        return {int(index): number for index, number in numbers.items()}
 
     def mapping(self, name: str) -> dict[str, Any]:
         """An object, empty if it is not there."""

@@ -163,10 +163,10 @@ class Checkpoint:
     def _entries(self, directory: str) -> list[str]:
         where = f"{self._root}/{directory}".rstrip("/")
         try:
-            found = self._files.get_file_info(fs.FileSelector(where, allow_not_found=True))
+            files = self._files.get_file_info(fs.FileSelector(where, allow_not_found=True))
         except NotADirectoryError:
             return []
-        return [info.base_name for info in found if not info.base_name.startswith((".", "spark.log"))]
+        return [info.base_name for info in files if not info.base_name.startswith((".", "spark.log"))]
 
     def _time(self, name: str) -> datetime | None:
         info = self._files.get_file_info(f"{self._root}/{name}")

@@ -79,13 +79,13 @@ def sentence_of(error: Exception, bootstrap: str, of: str = "the job's file") ->
 
 def _unknown_column(text: str) -> str | None:
     """The sentence about an unknown name in an expression; does not suggest columns that jobs add."""
-    found = re.search(
+    match = re.search(
         r"with name (\S+) cannot be resolved(?:\. Did you mean one of the following\? \[([^\]]*)\])?", text
     )
-    if found is None:
+    if match is None:
         return None
-    others = [name for name in re.findall(r"`(?:[^`]+`\.`)*([^`]+)`", found[2] or "") if not name.startswith("_")]
-    return f"an expression names {found[1]}, which is not a column" + (
+    others = [name for name in re.findall(r"`(?:[^`]+`\.`)*([^`]+)`", match[2] or "") if not name.startswith("_")]
+    return f"an expression names {match[1]}, which is not a column" + (
         f"; there are {', '.join(others)}" if others else ""
     )
 

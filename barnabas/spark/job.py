@@ -45,11 +45,6 @@ def dead_letter_flow(records: DataFrame, where: DeadLetters) -> Flow:
     return Flow("dead-letters", dead_letters(records), TopicSink(TopicOutput(topic=where.topic)))
 
 
-def output_topic(config: Any) -> str:
-    """The output of a job that writes to the topic of its [output]."""
-    return str(config.output.topic)
-
-
 class BatchCounts(NamedTuple):
     """Record counts of a batch job."""
 
@@ -70,8 +65,8 @@ class Job:
     """The topics that it writes to."""
     fields: Callable[[Any], dict[str, str]] = lambda _: {}
     """Settings that must not change while a checkpoint is in use; see `checkpoint.py`."""
-    output: Callable[[Any], str] = lambda _: ""
-    """The output, for the checkpoint's owner."""
+    output: Callable[[Any], str] = lambda config: str(config.output.topic)
+    """The output, for the checkpoint's owner; by default the topic of its [output]."""
     files: Callable[[Any], tuple[str, str] | None] = lambda _: None
     """For a job that writes files: the flow's name and the directory."""
     run: Callable[[SparkSession, Broker, Any], BatchCounts] | None = None
@@ -79,5 +74,5 @@ class Job:
 
     def source(self, config: JobConfig) -> Source | None:
         """The topics that it reads; None if it reads no topic."""
-        found = getattr(config, "source", None)
-        return found if isinstance(found, Source) else None
+        source = getattr(config, "source", None)
+        return source if isinstance(source, Source) else None

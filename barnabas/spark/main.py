@@ -44,14 +44,14 @@ def execute(
     `every` is a time like `10s`, `start` a value for [source] start. `spark`: a session to use, which is not stopped;
     otherwise one is started, and stopped at the end.
     """
-    found = find_job(job)
-    config = _changed(read_config(path, found.config), checkpoint, start)
+    definition = find_job(job)
+    config = _changed(read_config(path, definition.config), checkpoint, start)
     interval = None if every is None else interval_of(every)
     if report is not None:
         from barnabas.spark.report.report import check_writable
 
         check_writable(report)
-    run = Run(found, config, bootstrap)
+    run = Run(definition, config, bootstrap)
     failure: PipelineError | None = None
     with Screen(run.broker, progress) as screen:
         run.on_wait = screen.waiting
@@ -92,10 +92,10 @@ def nothing_fits(run: Run) -> PipelineError | None:
 
 def interval_of(text: str) -> str:
     """`10s` in Spark's form; MistakeError for anything else."""
-    found = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"(\d+)\s*(ms|s|m|h)", text.strip())
+    if match is None:
         raise MistakeError(f"--every is a time like 10s, 500ms or 1m, not {text!r}")
-    return f"{found[1]} {UNITS[found[2]]}"
+    return f"{match[1]} {UNITS[match[2]]}"
 
 
 def _changed(config: JobConfig, checkpoint: str | None, start: str | None) -> JobConfig:

@@ -115,9 +115,9 @@ def _broker(bootstrap: str, security: SecurityArgument) -> Broker:
         raise MistakeError(f"bootstrap: it should be HOST:PORT, not {bootstrap!r}")
     if security is None:
         return Broker(bootstrap)
-    given = security if isinstance(security, Mapping) else {"file": str(security)}
+    keys = security if isinstance(security, Mapping) else {"file": str(security)}
     try:
-        table = SecurityTable.model_validate(dict(given))
+        table = SecurityTable.model_validate(dict(keys))
     except ValidationError as error:
         raise MistakeError(f"security: {security_mistake(error)}") from None
     return secured_broker(bootstrap, table, "security:")
@@ -141,8 +141,8 @@ def _check_frame(frame: DataFrame) -> None:
         raise MistakeError(
             f"write_topic needs a column value, or columns for the fields of a JSON object; there are {list(types)}"
         )
-    for name, (wanted, kinds) in TYPES.items():
+    for name, (expected, kinds) in TYPES.items():
         if "value" in types and types.get(name, kinds[0]) not in (*kinds, "void"):
-            raise MistakeError(f"the column {name} is {types[name].upper()} and should be {wanted}: CAST it")
+            raise MistakeError(f"the column {name} is {types[name].upper()} and should be {expected}: CAST it")
     if types.get("key", "string") not in ("string", "binary", "void"):
         raise MistakeError(f"the column key is {types['key'].upper()} and should be STRING or BINARY: CAST it")

@@ -140,10 +140,10 @@ def run_job(
 
 
 def _session(run: Run, checkpoint: Checkpoint | None) -> SparkSession:
-    wanted = run.config.spark
-    settings = {key: str(value) for key, value in wanted.settings.items()}
+    own = run.config.spark
+    settings = {key: str(value) for key, value in own.settings.items()}
     log = checkpoint.local / "spark.log" if checkpoint and checkpoint.local else None
-    return session(f"barnabas {run.name}", master=wanted.master, packages=wanted.packages, settings=settings, log=log)
+    return session(f"barnabas {run.name}", master=own.master, packages=own.packages, settings=settings, log=log)
 
 
 def _execute(
@@ -184,7 +184,7 @@ def prepare(run: Run) -> Checkpoint | None:
     cluster = Cluster(run.broker)
     known = cluster.wait_for_topics(config.broker_wait_s, run.on_wait)
     source = job.source(config)
-    topics = _topics(cluster, source) if source else {}
+    topics = cluster.matching(source.topics, source.pattern) if source else {}
     checkpoint = None
     if job.run is None:
         if not config.checkpoint:
@@ -193,13 +193,13 @@ def prepare(run: Run) -> Checkpoint | None:
         run.is_first = checkpoint.is_new
         _check_output(run, checkpoint)
         checkpoint.claim(_owner(run, source, cluster.topic_ids(topics)))
-    for wanted in job.topics(config):
-        if wanted.broker:
-            other = Cluster(wanted.broker)
+    for output in job.topics(config):
+        if output.broker:
+            other = Cluster(output.broker)
             other.wait_for_topics(config.broker_wait_s, run.on_wait)
-            other.create(wanted.topic, wanted.partitions, wanted.config)
-        elif wanted.topic not in known:
-            cluster.create(wanted.topic, wanted.partitions, wanted.config)
+            other.create(output.topic, output.partitions, output.config)
+        elif output.topic not in known:
+            cluster.create(output.topic, output.partitions, output.config)
     return checkpoint
 
 
@@ -207,13 +207,13 @@ def _check_loops(run: Run) -> None:
     """Refuse a job that reads its own output, and two outputs in one topic."""
     source = run.job.source(run.config)
     seen: set[str] = set()
-    for wanted in run.job.topics(run.config):
-        elsewhere = wanted.broker is not None and wanted.broker.bootstrap != run.bootstrap
-        if source is not None and wanted.topic in source.topics and not elsewhere:
-            raise MistakeError(f"the job {run.name} would read its own output: {wanted.topic} is its source and output")
-        if wanted.topic in seen:
-            raise MistakeError(f"the job {run.name} has two outputs in {wanted.topic}: use a topic for each")
-        seen.add(wanted.topic)
+    for output in run.job.topics(run.config):
+        elsewhere = output.broker is not None and output.broker.bootstrap != run.bootstrap
+        if source is not None and output.topic in source.topics and not elsewhere:
+            raise MistakeError(f"the job {run.name} would read its own output: {output.topic} is its source and output")
+        if output.topic in seen:
+            raise MistakeError(f"the job {run.name} has two outputs in {output.topic}: use a topic for each")
+        seen.add(output.topic)
 
 
 def _check_output(run: Run, checkpoint: Checkpoint) -> None:
@@ -221,10 +221,10 @@ def _check_output(run: Run, checkpoint: Checkpoint) -> None:
 
     Spark would skip batches that another checkpoint has written there, and would not report missing files.
     """
-    found = run.job.files(run.config)
-    if found is None or "://" in found[1]:
+    files = run.job.files(run.config)
+    if files is None or "://" in files[1]:
         return
-    flow, path = found[0], Path(found[1])
+    flow, path = files[0], Path(files[1])
     if not checkpoint.has_begun(flow) and _make_directory(path) and any(path.iterdir()):
         raise MistakeError(
             f"the output {path} holds files that were not written with the checkpoint {checkpoint.path}: name an empty "
@@ -246,10 +246,6 @@ def _make_directory(path: Path) -> bool:
     if not os.access(path, os.W_OK | os.X_OK):
         raise MistakeError(f"the output {path} is not writable for this user")
     return True
-
-
-def _topics(cluster: Cluster, source: Source) -> dict[str, int]:
-    return cluster.matching(source.topics, source.pattern)
 
 
 def _owner(run: Run, source: Source | None, topic_ids: dict[str, str]) -> Owner:

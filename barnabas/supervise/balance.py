@@ -36,24 +36,28 @@ def drain(current: Mapping[Partition, Placed], broker: int, others: Collection[i
     no records yet: to the preferred leader, else to the broker that leads least.
     """
     leads: Counter[int] = Counter(placed.leader for placed in current.values())
-    held: Counter[int] = Counter(one for placed in current.values() for one in placed.replicas)
+    held: Counter[int] = Counter(replica for placed in current.values() for replica in placed.replicas)
     plan: Assignment = {}
     for partition, placed in sorted(current.items()):
         if broker not in placed.replicas:
             continue
-        wanted = list(placed.replicas)
+        replicas_after = list(placed.replicas)
         if replicas:
             target = _new_home(partition, placed, broker, others, held)
             held[target] += 1
-            wanted[wanted.index(broker)] = target
-        remaining = [one for one in placed.replicas if one != broker]
-        able = [one for one in remaining if one in placed.in_sync and one in others] or remaining or wanted
+            replicas_after[replicas_after.index(broker)] = target
+        remaining = [replica for replica in placed.replicas if replica != broker]
+        able = (
+            [replica for replica in remaining if replica in placed.in_sync and replica in others]
+            or remaining
+            or replicas_after
+        )
         leader = _next_leader(placed, able, leads)
         if placed.leader == broker:
             leads[leader] += 1
-        wanted = [leader, *(one for one in wanted if one != leader)]
-        if leader != broker and (wanted != list(placed.replicas) or placed.leader == broker):
-            plan[partition] = wanted
+        replicas_after = [leader, *(replica for replica in replicas_after if replica != leader)]
+        if leader != broker and (replicas_after != list(placed.replicas) or placed.leader == broker):
+            plan[partition] = replicas_after
     return plan
 
 
@@ -68,9 +72,9 @@ def _new_home(partition: Partition, placed: Placed, broker: int, others: Collect
 
 def _next_leader(placed: Placed, able: Sequence[int], leads: Counter[int]) -> int:
     """The preferred leader, or the present leader, if able; else the replica that leads least."""
-    for kept in (placed.replicas[0], placed.leader):
-        if kept in able:
-            return kept
+    for candidate in (placed.replicas[0], placed.leader):
+        if candidate in able:
+            return candidate
     return min(able, key=lambda other: (leads[other], other))
 
 
@@ -79,33 +83,33 @@ def rebalance(current: Mapping[Partition, Placed], brokers: Collection[int]) -> 
 
     Other brokers lead nothing that one of these can lead.
     """
-    wanted = {partition: list(placed.replicas) for partition, placed in sorted(current.items())}
-    _spread_replicas(wanted, brokers)
-    _spread_leaders(wanted, brokers)
-    return {partition: placed for partition, placed in wanted.items() if not is_so(current[partition], placed)}
+    plan = {partition: list(placed.replicas) for partition, placed in sorted(current.items())}
+    _spread_replicas(plan, brokers)
+    _spread_leaders(plan, brokers)
+    return {partition: placed for partition, placed in plan.items() if not is_so(current[partition], placed)}
 
 
-def is_so(placed: Placed, wanted: Sequence[int]) -> bool:
+def is_so(placed: Placed, replicas: Sequence[int]) -> bool:
     """Whether a partition has these replicas, the first as its leader."""
-    return list(placed.replicas) == list(wanted) and placed.leader == wanted[0]
+    return list(placed.replicas) == list(replicas) and placed.leader == replicas[0]
 
 
-def _spread_replicas(wanted: Assignment, brokers: Collection[int]) -> None:
+def _spread_replicas(plan: Assignment, brokers: Collection[int]) -> None:
     """Move one replica at a time from the broker that holds most to the one that holds least."""
     held: Counter[int] = Counter(dict.fromkeys(brokers, 0))
-    for placed in wanted.values():
+    for placed in plan.values():
         held.update(placed)
     moved = True
     while moved:
         moved = False
-        for least in sorted(brokers, key=lambda one: (held[one], one)):
-            most = max(held, key=lambda one: (one not in brokers, held[one], -one))
+        for least in sorted(brokers, key=lambda broker: (held[broker], broker)):
+            most = max(held, key=lambda broker: (broker not in brokers, held[broker], -broker))
             if held[most] - held[least] < 2 and most in brokers:
                 return
-            found = next((p for p, placed in wanted.items() if most in placed and least not in placed), None)
-            if found is None or not held[most]:
+            movable = next((p for p, placed in plan.items() if most in placed and least not in placed), None)
+            if movable is None or not held[most]:
                 continue
-            wanted[found] = [least if one == most else one for one in wanted[found]]
+            plan[movable] = [least if broker == most else broker for broker in plan[movable]]
             held[most] -= 1
             held[least] += 1
             if not held[most] and most not in brokers:
@@ -114,42 +118,42 @@ def _spread_replicas(wanted: Assignment, brokers: Collection[int]) -> None:
             break
 
 
-def _spread_leaders(wanted: Assignment, brokers: Collection[int]) -> None:
+def _spread_leaders(plan: Assignment, brokers: Collection[int]) -> None:
     """Change the order of replicas until no leader can be handed to a broker that leads two fewer, by any chain."""
     leads: Counter[int] = Counter(dict.fromkeys(brokers, 0))
-    for placed in wanted.values():
+    for placed in plan.values():
         leads[placed[0]] += 1
-    for partition, placed in wanted.items():
-        able = [one for one in placed if one in brokers]
+    for partition, placed in plan.items():
+        able = [broker for broker in placed if broker in brokers]
         if able and placed[0] not in brokers:
-            _hand_on(wanted, leads, partition, min(able, key=lambda one: (leads[one], one)))
+            _hand_on(plan, leads, partition, min(able, key=lambda broker: (leads[broker], broker)))
     for left_out in set(leads).difference(brokers):
         del leads[left_out]
-    while (chain := _chain(wanted, leads)) is not None:
+    while (chain := _chain(plan, leads)) is not None:
         for partition, leader in chain:
-            _hand_on(wanted, leads, partition, leader)
+            _hand_on(plan, leads, partition, leader)
 
 
-def _hand_on(wanted: Assignment, leads: Counter[int], partition: Partition, leader: int) -> None:
-    placed = wanted[partition]
+def _hand_on(plan: Assignment, leads: Counter[int], partition: Partition, leader: int) -> None:
+    placed = plan[partition]
     leads[placed[0]] -= 1
     leads[leader] += 1
-    wanted[partition] = [leader, *(one for one in placed if one != leader)]
+    plan[partition] = [leader, *(broker for broker in placed if broker != leader)]
 
 
-def _chain(wanted: Assignment, leads: Counter[int]) -> list[tuple[Partition, int]] | None:
+def _chain(plan: Assignment, leads: Counter[int]) -> list[tuple[Partition, int]] | None:
     """Partitions to hand on, from a broker that leads most to one that leads at least two fewer."""
     by_leader: dict[int, list[Partition]] = {}
-    for partition, placed in wanted.items():
+    for partition, placed in plan.items():
         by_leader.setdefault(placed[0], []).append(partition)
-    for start in sorted(leads, key=lambda one: -leads[one]):
+    for start in sorted(leads, key=lambda broker: -leads[broker]):
         ways: dict[int, list[tuple[Partition, int]]] = {start: []}
         queue = [start]
         for broker in queue:
             if leads[start] - leads[broker] >= 2:
                 return ways[broker]
             for partition in by_leader.get(broker, ()):
-                for other in wanted[partition][1:]:
+                for other in plan[partition][1:]:
                     if other not in ways and other in leads:
                         ways[other] = [*ways[broker], (partition, other)]
                         queue.append(other)

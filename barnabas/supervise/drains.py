@@ -32,7 +32,9 @@ def load(data_dir: str, broker: int) -> Assignment:
     path = _path(data_dir, broker)
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
-        return {(str(topic), int(partition)): [int(one) for one in replicas] for topic, partition, replicas in rows}
+        return {
+            (str(topic), int(partition)): [int(replica) for replica in replicas] for topic, partition, replicas in rows
+        }
     except FileNotFoundError:
         raise NoCluster(f"broker {broker} is not drained") from None
     except (ValueError, TypeError) as error:

@@ -30,10 +30,10 @@ another process could have taken an ephemeral one meanwhile."""
 LAST = 65_535
 
 
-def free_port(host: str, taken: Collection[int] = ()) -> int:
+def free_port(host: str, used: Collection[int] = ()) -> int:
     """A port that nothing listens on now; any free one if the range is used up."""
     for port in random.sample(RANGE, 200):
-        if port not in taken and is_free(host, port):
+        if port not in used and is_free(host, port):
             return port
     with socket.socket(_family(host)) as probe:
         probe.bind((host, 0))
@@ -79,7 +79,7 @@ class Members:
         """PlanError if the cluster of the options cannot be made in `directory`."""
         self.options = options
         self.directory = Path(directory).absolute()
-        before = _before(directory)
+        before = _cluster_before(directory)
         if before is not None and before.controllers != options.controllers:
             raise PlanError(
                 f"the cluster in {directory} was made with --controllers {before.controllers}, which keep its metadata"
@@ -92,18 +92,19 @@ class Members:
         self._ports = dict(enumerate(ports, 1))
         ids = (plan.OUR_CONTROLLER,) if options.controllers == OURS else plan.KAFKA_CONTROLLERS
         check_metadata(directory, ids)
-        taken = list(ports)
+        used = list(ports)
         self._controllers: list[Controller] = []
         for node_id in ids:
-            taken.append(free_port(LOOPBACK, taken))
-            self._controllers.append(Controller(node_id, LOOPBACK, taken[-1]))
+            used.append(free_port(LOOPBACK, used))
+            self._controllers.append(Controller(node_id, LOOPBACK, used[-1]))
         self.state = ClusterState(
-            cluster_id=_id_from(options.environment) if before is None else before.cluster_id,
+            # existing brokers may have the id of the environment
+            cluster_id=before.cluster_id if before else options.environment.get("CLUSTER_ID") or new_cluster_id(),
             controllers=options.controllers,
             pid=os.getpid(),
             control="",
         )
-        self.state.nodes = [self._node(one.node_id, "controller", one.address) for one in self._controllers]
+        self.state.nodes = [self._node(each.node_id, "controller", each.address) for each in self._controllers]
         for broker in range(1, options.brokers + 1):
             self.add_broker(broker)
         self._check_ids()
@@ -116,7 +117,8 @@ class Members:
         known = {node.node_id for node in self.state.nodes}
         for node_id in self.options.node_sets:
             if node_id not in known:
-                raise PlanError(f"--set {node_id}:...: there is no node {node_id}; there are {_listed(known)}")
+                ids = ", ".join(map(str, sorted(known)))
+                raise PlanError(f"--set {node_id}:...: there is no node {node_id}; there are {ids}")
 
     def _node(self, node_id: int, role: str, address: str) -> NodeState:
         name = f"{role}-{node_id}"
@@ -205,7 +207,7 @@ class Members:
         return plan.broker_keys(node.node_id, options.host, port, node.directory, self._controllers, user)
 
 
-def _before(directory: str) -> ClusterState | None:
+def _cluster_before(directory: str) -> ClusterState | None:
     """The cluster that the directory has, by its file, or by the directories of its nodes. PlanError.
 
     A damaged file is kept beside the new one; a file that cannot be read, because of the disk or its mode, is not
@@ -217,23 +219,18 @@ def _before(directory: str) -> ClusterState | None:
     except NoCluster as error:
         if isinstance(error.__cause__, OSError):
             raise PlanError(f"{file} cannot be read: {error.__cause__.strerror}") from error
-        found = find_again(directory)
+        restored = find_again(directory)
         is_damaged = isinstance(error, Unreadable)
-        if found is not None:
+        if restored is not None:
             why = f"cannot be read ({error.__cause__})" if is_damaged else "is missing"
-            nodes = ", ".join(node.name for node in found.nodes)
-            note(f"barnabas serve: {file} {why} and is written again: {nodes} are of the cluster {found.cluster_id}")
+            nodes = ", ".join(node.name for node in restored.nodes)
+            note(f"barnabas serve: {file} {why} and is written again: {nodes} are of the cluster {restored.cluster_id}")
         if is_damaged:
             file.replace(f"{file}.damaged")
-        return found
+        return restored
     if unknown:
         note(f"barnabas serve: {file} has fields of a later version, which are ignored: {', '.join(unknown)}")
     return known
-
-
-def _id_from(environment: Mapping[str, str]) -> str:
-    """The cluster id that the environment sets, which existing brokers may have; else a new one."""
-    return environment.get("CLUSTER_ID") or new_cluster_id()
 
 
 def new_cluster_id() -> str:
@@ -242,10 +239,6 @@ def new_cluster_id() -> str:
         text = base64.urlsafe_b64encode(os.urandom(16)).decode().rstrip("=")
         if not text.startswith("-"):
             return text
-
-
-def _listed(ids: set[int]) -> str:
-    return ", ".join(map(str, sorted(ids)))
 
 
 def import_the_broker() -> None:

@@ -81,7 +81,7 @@ def controller_keys(
     node_id: int, directory: str, controllers: Sequence[Controller], user: Mapping[str, str]
 ) -> dict[str, str]:
     """The config keys of a controller."""
-    own = next(one for one in controllers if one.node_id == node_id)
+    own = next(controller for controller in controllers if controller.node_id == node_id)
     keys = {**user, **_common(node_id, directory, controllers, user)}
     return keys | {"process.roles": "controller", "listeners": f"{CONTROLLER_LISTENER}://{own.address}"}
 
@@ -100,8 +100,10 @@ def _common(node_id: int, directory: str, controllers: Sequence[Controller], use
         "node.id": str(node_id),
         "log.dirs": directory,
         "controller.listener.names": CONTROLLER_LISTENER,
-        "controller.quorum.bootstrap.servers": ",".join(one.address for one in controllers),
-        "controller.quorum.voters": ",".join(f"{one.node_id}@{one.address}" for one in controllers),
+        "controller.quorum.bootstrap.servers": ",".join(controller.address for controller in controllers),
+        "controller.quorum.voters": ",".join(
+            f"{controller.node_id}@{controller.address}" for controller in controllers
+        ),
         "listener.security.protocol.map": protocols,
     }
 

@@ -30,7 +30,7 @@ def find_again(directory: str) -> ClusterState | None:
     PlanError, one sentence, if they contradict each other, or none of them can be read. OSError.
     """
     base = Path(directory).absolute()
-    found = ClusterState("", "", 0, control="")
+    cluster = ClusterState("", "", 0, control="")
     clusters: dict[str, str] = {}
     unreadable: list[str] = []
     for name, below in [(name, below) for name in node_directories(base) for below in ("", LOGS)]:
@@ -43,18 +43,18 @@ def find_again(directory: str) -> ClusterState | None:
             continue
         clusters.setdefault(identity.cluster_id, name)
         role = name.partition("-")[0]
-        found.nodes.append(NodeState(identity.node_id, role, "", str(base / name), str(base / f"{name}.log")))
+        cluster.nodes.append(NodeState(identity.node_id, role, "", str(base / name), str(base / f"{name}.log")))
         if role == "controller":
-            found.controllers = KAFKA if below else OURS
+            cluster.controllers = KAFKA if below else OURS
     if not clusters and not unreadable:
         return None
-    found.cluster_id = _one_of(directory, clusters, unreadable)
-    if not found.controllers:
+    cluster.cluster_id = _one_of(directory, clusters, unreadable)
+    if not cluster.controllers:
         raise PlanError(
-            f"{directory} has brokers of the cluster {found.cluster_id}, but no directory of a controller, which has "
+            f"{directory} has brokers of the cluster {cluster.cluster_id}, but no directory of a controller, which has "
             "the metadata of their partitions: restore it from a copy"
         )
-    return found
+    return cluster
 
 
 def check_metadata(directory: str, controllers: Sequence[int]) -> None:
@@ -63,8 +63,8 @@ def check_metadata(directory: str, controllers: Sequence[int]) -> None:
     They would begin with empty metadata, by which every broker sets all of its partitions aside.
     """
     base = Path(directory).absolute()
-    left = [node_id for node_id in controllers if _has_identity(base / f"controller-{node_id}")]
-    if 2 * len(left) > len(controllers):
+    present = [node_id for node_id in controllers if _has_identity(base / f"controller-{node_id}")]
+    if 2 * len(present) > len(controllers):
         return
     names = [name for name in node_directories(base) if name.startswith("broker-") and _has_partitions(base / name)]
     if names:

@@ -63,7 +63,7 @@ class Requests:
 
     def descriptors(self) -> list[int]:
         """The descriptors of the open connections."""
-        return [one.fileno() for one in {*self._received, *self._pending}]
+        return [connection.fileno() for connection in {*self._received, *self._pending}]
 
     def accept(self, listener: socket.socket) -> None:
         """Take one connection."""
@@ -118,11 +118,11 @@ class Requests:
             if answer is not None:
                 self._answer(connection, answer)
 
-    def _answer(self, connection: socket.socket, answer: Answer) -> None:
+    def _answer(self, connection: socket.socket, response: Answer) -> None:
         try:
             connection.setblocking(True)
             connection.settimeout(1.0)
-            connection.sendall(json.dumps(answer).encode() + b"\n")
+            connection.sendall(json.dumps(response).encode() + b"\n")
         except OSError:
             pass  # the client has disconnected
         self._close(connection)

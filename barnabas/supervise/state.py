@@ -131,14 +131,14 @@ _KINDS = {"str": str, "int": int, "int | None": int, "list[NodeState]": list}
 
 def _made(kind: type[T], values: Mapping[str, Any], unknown: dict[str, None]) -> T:
     """An object of its known fields; adds the others to `unknown`. TypeError for a missing field or a wrong value."""
-    known = {one.name: str(one.type) for one in fields(kind)}  # type: ignore[arg-type]
+    known = {declared.name: str(declared.type) for declared in fields(kind)}  # type: ignore[arg-type]
     unknown.update(dict.fromkeys(name for name in values if name not in known))
-    given = {name: value for name, value in values.items() if name in known}
-    for name, value in given.items():
+    arguments = {name: value for name, value in values.items() if name in known}
+    for name, value in arguments.items():
         is_absent = value is None and known[name].endswith("None")
         if not is_absent and (not isinstance(value, _KINDS[known[name]]) or isinstance(value, bool)):
             raise TypeError(f"{name} is {value!r}")
-    return kind(**given)
+    return kind(**arguments)
 
 
 def write(directory: str, state: ClusterState, files: Files | None = None) -> None:

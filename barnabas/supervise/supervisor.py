@@ -21,8 +21,7 @@ from pathlib import Path
 
 from barnabas.storage.files import Files, UnsyncedFiles
 from barnabas.supervise import control, state
-from barnabas.supervise.directory import take_directory
-from barnabas.supervise.lock import ClusterLock
+from barnabas.supervise.lock import ClusterLock, take_directory
 from barnabas.supervise.members import Members, import_the_broker
 from barnabas.supervise.node import how_it_ended, last_line
 from barnabas.supervise.options import ClusterOptions
@@ -83,7 +82,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._stop_deadlines: dict[int, float] = {}
         self._restarts: dict[int, float] = {}
-        self._asked: dict[int, str] = {}  # which command has asked for the start or the end of a node
+        self._commands: dict[int, str] = {}  # the command that requested the start or the end of a node
         self._files = UnsyncedFiles() if options.data_dir is None else Files()
         self._unsaved_since: float | None = None
         self._listener, members.state.control = control.open_listener(self.directory)
@@ -182,22 +181,19 @@ class Supervisor:
     def start(self, node: NodeState, command: str = "") -> None:
         """Start a node's process; `command` is the subcommand of `barnabas cluster` that asked for it."""
         mine = [self._wake_read, self._wake_write, self._listener.fileno(), *self._requests.descriptors()]
-        mine += self._lock.descriptors()
-        self._asked[node.node_id] = command
+        mine += [*self._lock.descriptors(), self._selector.fileno()]
+        self._commands[node.node_id] = command
         self._restarts.pop(node.node_id, None)
         node.starts += 1
         node.state, node.detail = "starting", ""
-        node.pid = self.members.start(node, [*mine, self._selector_descriptor()])
+        node.pid = self.members.start(node, mine)
         self.save()
-
-    def _selector_descriptor(self) -> int:
-        return self._selector.fileno()
 
     def signal_node(self, node: NodeState, number: signal.Signals, command: str = "") -> None:
         """Send a signal to a node's process, SIGKILL to all that it has started; `command` as for `start`."""
         if node.pid is None:
             return
-        self._asked[node.node_id] = command
+        self._commands[node.node_id] = command
         if number is signal.SIGTERM:
             node.state = "stopping"
             self._stop_deadlines[node.node_id] = time.monotonic() + STOP_S
@@ -223,9 +219,9 @@ class Supervisor:
         if self._unsaved_since is not None and time.monotonic() - self._unsaved_since >= SAVE_AGAIN_S:
             self.save()
 
-    def _take_asked(self, node: NodeState) -> str:
+    def _take_command(self, node: NodeState) -> str:
         """`, as 'barnabas cluster stop' has asked`, once, if a command has."""
-        command = self._asked.pop(node.node_id, "")
+        command = self._commands.pop(node.node_id, "")
         return f", as 'barnabas cluster {command}' has asked" if command else ""
 
     def _reap(self) -> None:
@@ -250,14 +246,14 @@ class Supervisor:
                 self._exit_code = self._exit_code or EXIT_FAILED
                 note(f"barnabas serve: {node.name} (pid {pid}) ended with {how}: {last_line(node.log)}")
             return
-        asked = self._take_asked(node)
+        by_command = self._take_command(node)
         if was == "stopping":
-            note(f"barnabas serve: {node.name} (pid {pid}) ended: {how}{asked}")
+            note(f"barnabas serve: {node.name} (pid {pid}) ended: {how}{by_command}")
             return
         if was == "starting" and not self._is_serving:
             self._failed_start(node, status)
         else:
-            self._tell_death(node, pid, how)
+            self._report_death(node, pid, how)
 
     def _failed_start(self, node: NodeState, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
@@ -269,7 +265,7 @@ class Supervisor:
         self._exit_code = EXIT_MISTAKE if code == EXIT_MISTAKE else EXIT_FAILED
         self.stop_all()
 
-    def _tell_death(self, node: NodeState, pid: int | None, how: str) -> None:
+    def _report_death(self, node: NodeState, pid: int | None, how: str) -> None:
         if self.options.restarts:
             self._restarts[node.node_id] = time.monotonic() + RESTART_S
             then = "it is started again"
@@ -282,8 +278,8 @@ class Supervisor:
             if node.state == "starting" and self._is_ready(node):
                 node.state = "running"
                 self.save()
-                if asked := self._take_asked(node):
-                    note(f"barnabas serve: {node.name} (pid {node.pid}) runs{asked}")
+                if by_command := self._take_command(node):
+                    note(f"barnabas serve: {node.name} (pid {node.pid}) runs{by_command}")
         if self._is_serving or self.is_stopping:
             return
         if all(node.state == "running" for node in self.state.brokers):
@@ -293,7 +289,7 @@ class Supervisor:
     def _is_ready(self, node: NodeState) -> bool:
         if node.role == "controller":
             # Brokers that serve have found the controllers; a controller has no clients to wait for it.
-            return node.pid is not None and any(one.state == "running" for one in self.state.brokers)
+            return node.pid is not None and any(broker.state == "running" for broker in self.state.brokers)
         return Path(self.members.ready_file(node)).exists()
 
     def _announce(self) -> None:
@@ -317,12 +313,12 @@ class Supervisor:
 
     def _enforce_deadlines(self) -> None:
         now = time.monotonic()
-        for node_id in [one for one, at in self._stop_deadlines.items() if at <= now]:
+        for node_id in [node_id for node_id, at in self._stop_deadlines.items() if at <= now]:
             node = self.state.node(node_id)
             note(f"barnabas serve: {node.name} has not stopped in {STOP_S:.0f} s and is killed")
             del self._stop_deadlines[node_id]
             self.signal_node(node, signal.SIGKILL)
-        for node_id in [one for one, at in self._restarts.items() if at <= now]:
+        for node_id in [node_id for node_id, at in self._restarts.items() if at <= now]:
             del self._restarts[node_id]
             if not self.is_stopping:
                 self.start(self.state.node(node_id))

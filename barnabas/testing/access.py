@@ -59,23 +59,23 @@ class Access:
 
     def aiokafka(self) -> dict[str, object]:
         """The arguments of aiokafka's clients."""
-        given: dict[str, object] = dict(self.kafka_python())
-        if given.pop("ssl_cafile", None):
+        arguments: dict[str, object] = dict(self.kafka_python())
+        if arguments.pop("ssl_cafile", None):
             import ssl
 
-            given["ssl_context"] = ssl.create_default_context(cafile=self.ca_file)
-        return given
+            arguments["ssl_context"] = ssl.create_default_context(cafile=self.ca_file)
+        return arguments
 
     def java(self) -> dict[str, str]:
         """The properties of Java's clients."""
-        given = {"bootstrap.servers": self.bootstrap_servers}
-        given |= self._named({"protocol": "security.protocol", "mechanism": "sasl.mechanism"})
+        properties = {"bootstrap.servers": self.bootstrap_servers}
+        properties |= self._named({"protocol": "security.protocol", "mechanism": "sasl.mechanism"})
         if self.username is not None:
             module = _MODULES[self.security["mechanism"]]
-            given["sasl.jaas.config"] = f'{module} required username="{self.username}" password="{self.password}";'
+            properties["sasl.jaas.config"] = f'{module} required username="{self.username}" password="{self.password}";'
         if self.ca_file is not None:
-            given |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca_file}
-        return given
+            properties |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.ca_file}
+        return properties
 
     def spark(self) -> dict[str, str]:
         """The options of Spark's `format("kafka")`."""

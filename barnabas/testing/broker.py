@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.testing.access import Access
 from barnabas.testing.channel import Channel
@@ -19,9 +19,6 @@ from barnabas.testing.errors import BrokerError, RefusedError
 from barnabas.testing.forms import in_thread
 from barnabas.testing.link import TIMEOUT_S, Link
 from barnabas.testing.process import BrokerProcess
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
@@ -163,15 +160,11 @@ class Broker:
     def __enter__(self) -> Cluster:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     async def __aenter__(self) -> AsyncCluster:
         return AsyncCluster(*await in_thread(self._started))
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await in_thread(self.stop)

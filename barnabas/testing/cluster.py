@@ -26,7 +26,6 @@ from barnabas.testing.seed_files import Seed, partitions_of, read_seed
 from barnabas.testing.topic import AsyncTopic, Topic
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from barnabas.testing.link import Link
@@ -102,11 +101,8 @@ class Request:
 
 def request_of(values: Mapping[str, Any]) -> Request:
     """A request from the control channel's JSON."""
-    lists = ("topics", "groups", "transactional_ids")
-    texts = {name: tuple(values[name]) for name in lists}
-    errors = tuple((where, name) for where, name in values["errors"])
-    rest: dict[str, Any] = {name: value for name, value in values.items() if name not in {*lists, "errors"}}
-    return Request(**(rest | texts), errors=errors)
+    lists: dict[str, Any] = {name: tuple(values[name]) for name in ("topics", "groups", "transactional_ids")}
+    return Request(**{**values, **lists, "errors": tuple((where, name) for where, name in values["errors"])})
 
 
 # --- the report of a failed test: the last records of its cluster's topics, and its groups
@@ -129,17 +125,17 @@ def _topics(link: Link) -> Iterator[str]:
     topics = link.topics()
     for name in topics[:MOST]:
         partitions = link.perform("topic", {"topic": name})["partitions"]
-        there = sum(one["high_watermark"] - one["start"] for one in partitions)
-        yield f"{name}: {len(partitions)} partition{'s'[: len(partitions) > 1]}, {there} offsets"
-        positions = {str(one["partition"]): max(one["start"], one["high_watermark"] - LAST) for one in partitions}
-        records = link.perform("records", {"topic": name, "positions": positions})["records"]
-        yield from (f"  {record_of(one)}" for one in records[-LAST * MOST :])
+        offsets = sum(partition["high_watermark"] - partition["start"] for partition in partitions)
+        yield f"{name}: {len(partitions)} partition{'s'[: len(partitions) > 1]}, {offsets} offsets"
+        last = {row["partition"]: max(row["start"], row["high_watermark"] - LAST) for row in partitions}
+        records = link.perform("records", {"topic": name, "positions": last})["records"]
+        yield from (f"  {record_of(record)}" for record in records[-LAST * MOST :])
     if len(topics) > MOST:
         yield f"and {len(topics) - MOST} more topics"
 
 
 def _groups(link: Link) -> Iterator[str]:
-    groups = [one["group"] for one in link.perform("groups")["groups"]]
+    groups = [group["group"] for group in link.perform("groups")["groups"]]
     for name in groups[:MOST]:
         yield f"Group {name}: {state_of(link.perform('group', {'group': name}))}"
     if len(groups) > MOST:
@@ -153,7 +149,7 @@ class End:
     """The broker's answer when a cluster is closed."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        self.findings = [Finding(**one) for one in told.get("findings", ())]
+        self.findings = [Finding(**finding) for finding in told.get("findings", ())]
         """The mistakes of clients."""
         self.cassette: str | None = told.get("cassette")
         """The session, if it was recorded."""
@@ -210,8 +206,8 @@ class ClusterOperations:
     ) -> list[Request]:
         """The requests of clients, oldest first; the broker keeps the last 2,000 requests."""
         values = {"api": api, "client_id": client_id, "topic": topic, "group": group}
-        found = self._link.perform("recorded", values | {"transactional_id": transactional_id})
-        return [request_of(one) for one in found["requests"]]
+        recorded = self._link.perform("recorded", values | {"transactional_id": transactional_id})
+        return list(map(request_of, recorded["requests"]))
 
     @operation
     def timeline(
@@ -230,15 +226,17 @@ class ClusterOperations:
     @operation
     def lint(self, *, ignore: str | Sequence[str] = ()) -> list[Finding]:
         """The mistakes of clients in their requests; without the rules to ignore. RefusedError for unknown rules."""
-        found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
-        return [Finding(**one) for one in found]
+        return self._findings(ignore)
 
     @operation
     def assert_no_lint(self, *, ignore: str | Sequence[str] = ()) -> None:
         """Assert that clients made no mistakes in their requests, but for ignored rules."""
-        found = self._link.perform("lint", {"ignore": rules_of(ignore)})["findings"]
-        if found:
-            raise AssertionError("\n".join(str(Finding(**one)) for one in found))
+        if findings := self._findings(ignore):
+            raise AssertionError("\n".join(map(str, findings)))
+
+    def _findings(self, ignore: str | Sequence[str]) -> list[Finding]:
+        answer = self._link.perform("lint", {"ignore": rules_of(ignore)})
+        return [Finding(**finding) for finding in answer["findings"]]
 
     def report(self) -> dict[str, str]:
         """The report of this cluster for a failing test, by title: its records, groups, and the requests of clients."""
@@ -309,9 +307,7 @@ class Cluster(ClusterOperations, Sync):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if not self._link.is_closed:
             self._close()
 
@@ -379,9 +375,7 @@ class AsyncCluster(ClusterOperations, Async):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if not self._link.is_closed:
             await in_thread(self._close)
 

@@ -18,7 +18,6 @@ from barnabas.testing.errors import BrokerError, RefusedError
 from barnabas.testing.forms import Async, Sync, operation
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
     from barnabas.testing.link import Link
@@ -128,7 +127,7 @@ class RuleOperations:
     def _read(self) -> dict[str, Any]:
         if not self._is_removed:
             rules = self._link.perform("fault_list")["rules"]
-            self._last = next((one for one in rules if one["rule"] == self.number), self._last)
+            self._last = next((rule for rule in rules if rule["rule"] == self.number), self._last)
         self._check()
         return self._last
 
@@ -140,12 +139,12 @@ class RuleOperations:
 
     def _wait(self, values: dict[str, Any], timeout: float | None, what: str, name: str, least: int) -> None:
         seconds = self._link.deadline(timeout).seconds
-        given = {"rule": self.number, "timeout_s": seconds, **values}
-        self._last = self._link.perform("fault_wait", given, wait_s=seconds)
+        request = {"rule": self.number, "timeout_s": seconds, **values}
+        self._last = self._link.perform("fault_wait", request, wait_s=seconds)
         self._check()
         if self._last[name] < least:
-            found = f"{self._last['seen']} matching requests, {self._last['hits']} of them hit"
-            raise AssertionError(f"The rule {self._text} has not {what}: {found}.{self._link.context()}")
+            requests = f"{self._last['seen']} matching requests, {self._last['hits']} of them hit"
+            raise AssertionError(f"The rule {self._text} has not {what}: {requests}.{self._link.context()}")
 
 
 class Rule(RuleOperations, Sync):
@@ -159,9 +158,7 @@ class Rule(RuleOperations, Sync):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._remove()
 
 
@@ -176,9 +173,7 @@ class AsyncRule(RuleOperations, Async):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.remove()
 
 
@@ -213,9 +208,7 @@ class Held(HeldOperations, Sync):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._rule._remove()
 
 
@@ -234,9 +227,7 @@ class AsyncHeld(HeldOperations, Async):
         self._link = rule._link
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._rule.remove()
 
 
@@ -254,11 +245,11 @@ class FaultsOperations:
         self._link.perform("fault_remove")
 
     def _add(self, values: dict[str, Any], when: Predicate | None) -> tuple[int, str]:
-        given = {name: value for name, value in values.items() if value is not None and value is not False}
-        rule = self._link.perform("fault_add", given | ({} if when is None else {"when": True}))["rule"]
+        arguments = {name: value for name, value in values.items() if value is not None and value is not False}
+        rule = self._link.perform("fault_add", arguments | ({} if when is None else {"when": True}))["rule"]
         if when is not None:
             self._decisions.add(rule, when)
-        return rule, ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return rule, ", ".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
 class Faults(FaultsOperations, Sync):
@@ -296,8 +287,8 @@ class Faults(FaultsOperations, Sync):
         items), a `delay` in seconds, the connection dropped "before" or "after" the request is done, `half` an answer,
         a batch that is `corrupt`, a throttle time, or an error though the request was done (`commit_then_error`).
         """
-        given = {name: value for name, value in locals().items() if name not in {"self", "when"}}
-        return Rule(self._link, self._decisions, *self._add(given, when))
+        arguments = {name: value for name, value in locals().items() if name not in {"self", "when"}}
+        return Rule(self._link, self._decisions, *self._add(arguments, when))
 
 
 class AsyncFaults(FaultsOperations, Async):

@@ -58,8 +58,8 @@ async def in_thread(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs)
     call = partial(function, *args, **kwargs)
     trio = sys.modules.get("trio")
     if trio is not None and trio.lowlevel.in_trio_run():
-        found: R = await trio.to_thread.run_sync(call, abandon_on_cancel=True)
-        return found
+        result: R = await trio.to_thread.run_sync(call, abandon_on_cancel=True)
+        return result
     import asyncio  # noqa: TID251 - the user's tests run on it
 
     return await asyncio.to_thread(call)

@@ -12,8 +12,6 @@ from barnabas.testing.forms import Async, Sync, operation
 if TYPE_CHECKING:
     from barnabas.testing.link import Link
 
-# --- rebalances, expired sessions, fencing and reloads on request
-
 __tracebackhide__ = True
 """For pytest: a failure is shown where the test made it."""
 
@@ -26,11 +24,54 @@ class HasId(Protocol):
         """Its member id."""
 
 
-class GroupChoreography:
-    """Operations that disturb a group. Its members notice them at their next request to the coordinator."""
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a group, and the partitions that it is assigned, by topic."""
 
-    name: str
-    _link: Link
+    id: str
+    instance_id: str | None
+    client_id: str
+    assignment: dict[str, list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupState:
+    """A group at one moment. `offsets` are the committed ones (of a share group: where it starts), by partition."""
+
+    type: str
+    state: str
+    members: list[Member]
+    offsets: dict[tuple[str, int], int]
+    lag: dict[tuple[str, int], int]
+
+    def __str__(self) -> str:
+        if not self.type and not self.offsets:
+            return "there is no such group"
+        members = [
+            f"{member.client_id} ({member.id}) has {member.assignment or 'nothing'}" for member in self.members
+        ] or ["no members"]
+        offsets = [
+            f"{topic}-{partition}: {offset}, lag {self.lag.get((topic, partition), '?')}"
+            for (topic, partition), offset in self.offsets.items()
+        ] or ["no committed offsets"]
+        return f"{self.type} group, {self.state}; " + "; ".join(members + offsets)
+
+
+STATES = frozenset(
+    {"Assigning", "CompletingRebalance", "Dead", "Empty", "NotReady", "PreparingRebalance", "Reconciling", "Stable"}
+)
+"""The states of groups of all types."""
+
+
+class GroupOperations:
+    """Operations on a group. Its members notice a change at their next request to the coordinator."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
 
     @operation
     def rebalance(self) -> int:
@@ -62,59 +103,6 @@ class GroupChoreography:
         """
         self._link.perform("reload_coordinator", {"group": self.name, "seconds": seconds_of(loading)})
 
-
-# --- the group
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A member of a group, and the partitions that it is assigned, by topic."""
-
-    id: str
-    instance_id: str | None
-    client_id: str
-    assignment: dict[str, list[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupState:
-    """A group at one moment. `offsets` are the committed ones (of a share group: where it starts), by partition."""
-
-    type: str
-    state: str
-    members: list[Member]
-    offsets: dict[tuple[str, int], int]
-    lag: dict[tuple[str, int], int]
-
-    def __str__(self) -> str:
-        if not self.type and not self.offsets:
-            return "there is no such group"
-        members = [f"{one.client_id} ({one.id}) has {one.assignment or 'nothing'}" for one in self.members] or [
-            "no members"
-        ]
-        offsets = [
-            f"{topic}-{partition}: {offset}, lag {self.lag.get((topic, partition), '?')}"
-            for (topic, partition), offset in self.offsets.items()
-        ] or ["no committed offsets"]
-        return f"{self.type} group, {self.state}; " + "; ".join(members + offsets)
-
-
-STATES = frozenset(
-    {"Assigning", "CompletingRebalance", "Dead", "Empty", "NotReady", "PreparingRebalance", "Reconciling", "Stable"}
-)
-"""The states of groups of all types."""
-
-
-class GroupOperations(GroupChoreography):
-    """Operations that read a group."""
-
-    def __init__(self, link: Link, name: str) -> None:
-        self._link = link
-        self.name = name
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.name!r})"
-
     @operation
     def describe(self) -> GroupState:
         """The group as it is now; state Dead if there is none."""
@@ -130,39 +118,39 @@ class GroupOperations(GroupChoreography):
         self, topic: str, offset: int | Mapping[int, int], *, partition: int = 0, timeout: float | None = None
     ) -> None:
         """The group commits exactly this offset, or these by partition, within the time."""
-        wanted = dict(offset) if isinstance(offset, Mapping) else {partition: offset}
-        rows = [[topic, index, least] for index, least in wanted.items()]
-        found, _ = self._wait({"offsets": rows}, timeout)
-        if {index: found.offsets.get((topic, index)) for index in wanted} != wanted:
-            text = ", ".join(f"{topic}-{index}: {one}" for index, one in wanted.items())
-            raise AssertionError(
-                f"Group {self.name} has not committed {text}: {found}{self._link.context(group=self.name)}"
-            )
+        expected = dict(offset) if isinstance(offset, Mapping) else {partition: offset}
+        rows = [[topic, index, least] for index, least in expected.items()]
+        state, _ = self._wait({"offsets": rows}, timeout)
+        if {index: state.offsets.get((topic, index)) for index in expected} != expected:
+            text = ", ".join(f"{topic}-{index}: {committed}" for index, committed in expected.items())
+            raise self._failure(f"has not committed {text}", state)
 
     @operation
     def wait_until_assigned(
         self, members: int = 1, *, partitions: int | None = None, timeout: float | None = None
     ) -> list[Member]:
         """Wait until so many members have partitions, and so many partitions a member; the members."""
-        found, is_enough = self._wait({"members": members, "partitions": partitions}, timeout)
+        state, is_enough = self._wait({"members": members, "partitions": partitions}, timeout)
         if not is_enough:
-            what = f"{members} member{'s'[: members > 1]} with partitions"
-            raise AssertionError(f"Group {self.name} has not {what}: {found}{self._link.context(group=self.name)}")
-        return found.members
+            raise self._failure(f"has not {members} member{'s'[: members > 1]} with partitions", state)
+        return state.members
 
     @operation
     def wait_until(self, state: str, *, timeout: float | None = None) -> GroupState:
         """Wait until the group is in this state, as Kafka calls it. ValueError for one that there is not."""
         if state not in STATES:
             raise ValueError(f"No group is ever {state!r}; the states are {', '.join(sorted(STATES))}")
-        found, is_enough = self._wait({"state": state}, timeout)
+        group, is_enough = self._wait({"state": state}, timeout)
         if not is_enough:
-            raise AssertionError(f"Group {self.name} is not {state}: {found}{self._link.context(group=self.name)}")
-        return found
+            raise self._failure(f"is not {state}", group)
+        return group
 
-    def _wait(self, wanted: dict[str, Any], timeout: float | None) -> tuple[GroupState, bool]:
+    def _failure(self, what: str, state: GroupState) -> AssertionError:
+        return AssertionError(f"Group {self.name} {what}: {state}{self._link.context(group=self.name)}")
+
+    def _wait(self, conditions: dict[str, Any], timeout: float | None) -> tuple[GroupState, bool]:
         seconds = self._link.deadline(timeout).seconds
-        values = {"group": self.name, "timeout_s": seconds, **wanted}
+        values = {"group": self.name, "timeout_s": seconds, **conditions}
         answer = self._link.perform("wait_for_group", values, wait_s=seconds)
         return state_of(answer), answer["enough"]
 
@@ -174,8 +162,8 @@ def state_of(answer: Mapping[str, Any]) -> GroupState:
         type=answer["type"],
         state=answer["state"],
         members=[Member(**member) for member in answer["members"]],
-        offsets={(one["topic"], one["partition"]): one["offset"] for one in offsets},
-        lag={(one["topic"], one["partition"]): one["lag"] for one in offsets if one["lag"] is not None},
+        offsets={(row["topic"], row["partition"]): row["offset"] for row in offsets},
+        lag={(row["topic"], row["partition"]): row["lag"] for row in offsets if row["lag"] is not None},
     )
 
 

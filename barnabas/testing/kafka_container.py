@@ -15,7 +15,6 @@ from barnabas.testing.link import TIMEOUT_S
 from barnabas.testing.process import BrokerProcess
 
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Self
 
 HOST = "127.0.0.1"
@@ -155,7 +154,5 @@ class KafkaContainer:
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()

@@ -28,8 +28,8 @@ class Deadline:
         self.seconds = seconds
         self._at = time.monotonic() + seconds
 
-    def left(self) -> float:
-        """Seconds that are left, at least 0."""
+    def remaining_s(self) -> float:
+        """The remaining seconds, at least 0."""
         return max(0.0, self._at - time.monotonic())
 
 
@@ -45,8 +45,8 @@ class Link:
 
     def perform(self, name: str, values: dict[str, Any] | None = None, wait_s: float = 0.0) -> Any:
         """Do an operation of the cluster; values that are None are left out. Errors as `Channel.call`."""
-        given = {key: value for key, value in (values or {}).items() if value is not None}
-        return self.channel.call("POST", f"/v1/clusters/{self.number}/{name}", given, wait_s)
+        request = {key: value for key, value in (values or {}).items() if value is not None}
+        return self.channel.call("POST", f"/v1/clusters/{self.number}/{name}", request, wait_s)
 
     def to(self, number: int) -> Link:
         """The same for another cluster of the process."""
@@ -59,17 +59,17 @@ class Link:
     def topics(self) -> list[str]:
         """The topics that exist, but for the broker's internal ones."""
         body = {"topics": None, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": False}
-        found = self.perform("request", {"api": "Metadata", "body": body})["topics"]
-        return sorted(one["name"] for one in found if not one["isInternal"])
+        topics = self.perform("request", {"api": "Metadata", "body": body})["topics"]
+        return sorted(topic["name"] for topic in topics if not topic["isInternal"])
 
     def context(self, records: Sequence[Record] = (), group: str | None = None) -> str:
         """The text after a failure's sentence: the last records, and the last requests of a group's or all clients."""
         shown = records[-SHOWN:]
         head = "The records" if len(shown) == len(records) else f"The last {len(shown)} of {len(records)} records"
-        text = f"\n{head}:" + "".join(f"\n  {one}" for one in shown) if shown else ""
+        text = f"\n{head}:" + "".join(f"\n  {record}" for record in shown) if shown else ""
         try:
             lines = self.perform("timeline", {"last": SHOWN, "group": group})["lines"]
         except (BrokerError, RefusedError):
             return text  # the failure is of more interest than that its cluster is closed
         about = "clients" if group is None else f"members of {group}"
-        return text + (f"\nWhat {about} did last:" + "".join(f"\n  {one}" for one in lines) if lines else "")
+        return text + (f"\nWhat {about} did last:" + "".join(f"\n  {line}" for line in lines) if lines else "")

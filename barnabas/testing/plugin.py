@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.testing.settings import Settings, declare, settings_of
+from barnabas.testing.fixtures.settings import Settings, declare, settings_of
 
 if TYPE_CHECKING:
     from barnabas.testing.access import Access
@@ -163,16 +163,16 @@ def _in_one_sentence(about: str = "") -> Iterator[None]:
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest, barnabas_broker: Broker) -> Iterator[Cluster]:
     """A cluster for this test alone, gone after it. `@pytest.mark.kafka(topics={"orders": 3}, config={...})`."""
-    wanted = _marked(request.node)
-    topics = wanted.pop("topics", None) or {}
-    ignored = wanted.pop("ignore_lint", ())
+    arguments = _marked(request.node)
+    topics = arguments.pop("topics", None) or {}
+    ignored = arguments.pop("ignore_lint", ())
     settings = request.config.stash[_SETTINGS]
     for name in ("as_version", "brokers"):
         if (value := getattr(settings, name)) is not None:
-            wanted.setdefault(name, value)
-    cassette = _cassette(request, wanted.pop("cassette", None), wanted.pop("cassette_timing", "fast"))
-    with _in_one_sentence(f"{MARKER}: " if wanted else ""):
-        cluster = barnabas_broker.open(**wanted) if cassette is None else cassette.open(barnabas_broker, wanted)
+            arguments.setdefault(name, value)
+    cassette = _cassette(request, arguments.pop("cassette", None), arguments.pop("cassette_timing", "fast"))
+    with _in_one_sentence(f"{MARKER}: " if arguments else ""):
+        cluster = barnabas_broker.open(**arguments) if cassette is None else cassette.open(barnabas_broker, arguments)
     try:
         if cassette is None or cassette.is_recorded:
             request.node.stash[_CLUSTER] = cluster

@@ -69,9 +69,9 @@ class BrokerProcess:
         assert self._process.stdout is not None
         while READY not in (line := self._process.stdout.readline()):
             if not line:
-                said = self._said()
+                log = self._end_of_log()
                 self.stop()
-                raise BrokerError(f"The broker did not start: {said}")
+                raise BrokerError(f"The broker did not start: {log}")
 
     @property
     def pid(self) -> int:
@@ -88,9 +88,9 @@ class BrokerProcess:
         code = self._process.poll()
         if code is None or self._log.closed:
             return ""
-        return f". Its process has ended with exit code {code}; it said last: {self._said() or 'nothing'}"
+        return f". Its process has ended with exit code {code}; it said last: {self._end_of_log() or 'nothing'}"
 
-    def _said(self) -> str:
+    def _end_of_log(self) -> str:
         self._process.wait()
         return self.logged()[-LOG_SHOWN:].decode("utf-8", errors="replace").strip()
 

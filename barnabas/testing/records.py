@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -61,7 +61,7 @@ def record_of(values: Mapping[str, Any]) -> Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Condition:
     """The conditions on a record; None means any."""
 
     key: Text | None = None
@@ -80,9 +80,9 @@ class Wanted:
             "partition": self.partition,
         }
 
-    def of(self, records: Sequence[Record]) -> list[Record]:
-        """The records that `where` accepts."""
-        return list(records) if self.where is None else [record for record in records if self.where(record)]
+    def of(self, answer: Mapping[str, Any]) -> list[Record]:
+        """The records in an answer of the control channel that `where` accepts."""
+        return [record for record in map(record_of, answer["records"]) if self.where is None or self.where(record)]
 
     def __str__(self) -> str:
         parts = [f"{name}={value!r}" for name, value in (("key", self.key), ("value", self.value)) if value is not None]

@@ -43,7 +43,7 @@ def read_seed(path: Path) -> Seed:
 
 def partitions_of(records: list[dict[str, Any]]) -> int:
     """How many partitions the records name."""
-    return 1 + max((one["partition"] or 0 for one in records), default=0)
+    return 1 + max((record["partition"] or 0 for record in records), default=0)
 
 
 def _parsed(line: Any, default_topic: str) -> tuple[str, dict[str, Any]]:
@@ -62,10 +62,10 @@ def _parsed(line: Any, default_topic: str) -> tuple[str, dict[str, Any]]:
     return str(line.get("topic") or default_topic), record
 
 
-def _headers(given: Any) -> dict[str, str | None]:
-    if not isinstance(given, list) or not all(isinstance(one, dict) and "name" in one for one in given):
+def _headers(headers: Any) -> dict[str, str | None]:
+    if not isinstance(headers, list) or not all(isinstance(header, dict) and "name" in header for header in headers):
         raise ValueError("headers are a list of objects, each with a name and a value")
-    return {one["name"]: _data(one, "value") for one in given}
+    return {header["name"]: _data(header, "value") for header in headers}
 
 
 def _number(values: Mapping[str, Any], name: str) -> int | None:
@@ -79,16 +79,12 @@ def _data(values: Mapping[str, Any], name: str) -> str | None:
     """Bytes for the control channel: a text, base64, or null."""
     encoded: str | None = values.get(f"{name}_base64")
     if encoded is not None:
-        _check_base64(f"{name}_base64", encoded)
+        try:
+            b64decode(encoded if isinstance(encoded, str) else "?", validate=True)
+        except ValueError:
+            raise ValueError(f"{name}_base64 must be base64, not {encoded!r}") from None
         return encoded
     text = values.get(name)
     if text is not None and not isinstance(text, str):
         raise ValueError(f"{name} must be a text or null, not {text!r}: JSON is written into a text")
     return to_base64(text)
-
-
-def _check_base64(name: str, text: object) -> None:
-    try:
-        b64decode(text if isinstance(text, str) else "?", validate=True)
-    except ValueError:
-        raise ValueError(f"{name} must be base64, not {text!r}") from None

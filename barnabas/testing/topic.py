@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas.testing.forms import Async, Sync, operation
-from barnabas.testing.records import Record, Text, Wanted, record_of, to_base64
+from barnabas.testing.records import Condition, Record, Text, to_base64
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,13 +51,13 @@ class TopicOperations:
         record = {
             "key": to_base64(key),
             "value": to_base64(value),
-            "headers": {name: to_base64(one) for name, one in (headers or {}).items()},
+            "headers": {name: to_base64(data) for name, data in (headers or {}).items()},
             "timestamp": timestamp,
             "partition": partition,
         }
         where, offset = self._link.perform("produce", {"topic": self.name, "records": [record]})["offsets"][0]
-        (found,) = [one for one in self._read(Wanted(partition=where), {where: offset}) if one.offset == offset]
-        return found
+        stored = self._read(Condition(partition=where), {where: offset})
+        return next(record for record in stored if record.offset == offset)
 
     @operation
     def trim(self, offset: int | None = None, *, partition: int | None = None) -> None:
@@ -75,7 +75,7 @@ class TopicOperations:
         where: Callable[[Record], bool] | None = None,
     ) -> list[Record]:
         """The committed records that are there now and match, by partition and offset."""
-        return self._read(Wanted(key, value, headers, partition, where))
+        return self._read(Condition(key, value, headers, partition, where))
 
     @operation
     def wait_for(
@@ -90,7 +90,7 @@ class TopicOperations:
         timeout: float | None = None,
     ) -> list[Record]:
         """Wait until at least `count` committed records match; all that do. AssertionError when the time is up."""
-        return self._wait(count, Wanted(key, value, headers, partition, where), timeout)
+        return self._wait(count, Condition(key, value, headers, partition, where), timeout)
 
     @operation
     def assert_produced(
@@ -105,56 +105,57 @@ class TopicOperations:
         timeout: float | None = None,
     ) -> Record:
         """Exactly `count` records match, or do within the time; the last of them."""
-        wanted = Wanted(key, value, headers, partition, where)
-        found = self._wait(count, wanted, timeout)
-        if len(found) > count:
+        condition = Condition(key, value, headers, partition, where)
+        records = self._wait(count, condition, timeout)
+        if len(records) > count:
             raise AssertionError(
-                f"{len(found)} records of {self.name}{wanted}, not {count}.{self._link.context(found)}"
+                f"{len(records)} records of {self.name}{condition}, not {count}.{self._link.context(records)}"
             )
-        return found[-1]
+        return records[-1]
 
     @operation
     def assert_no_more(self) -> None:
         """The topic has no committed records but the ones that `wait_for` and `assert_produced` have returned."""
-        more = [one for one in self._read(Wanted()) if (one.partition, one.offset) not in self._seen]
+        records = self._read(Condition())
+        more = [record for record in records if (record.partition, record.offset) not in self._seen]
         if more:
             raise AssertionError(
                 f"{len(more)} more records of {self.name} than were expected.{self._link.context(more)}"
             )
 
-    def _read(self, wanted: Wanted, positions: Mapping[int, int] | None = None) -> list[Record]:
-        values = self._values(wanted) | {"positions": {str(index): one for index, one in (positions or {}).items()}}
-        return wanted.of([record_of(one) for one in self._link.perform("records", values)["records"]])
+    def _read(self, condition: Condition, positions: Mapping[int, int] | None = None) -> list[Record]:
+        values = self._values(condition) | {"positions": positions or {}}
+        return condition.of(self._link.perform("records", values))
 
-    def _wait(self, count: int, wanted: Wanted, timeout: float | None) -> list[Record]:
+    def _wait(self, count: int, condition: Condition, timeout: float | None) -> list[Record]:
         deadline = self._link.deadline(timeout)
         positions: dict[str, int] = {}
-        found: list[Record] = []
+        records: list[Record] = []
         while True:
-            left = deadline.left()
-            values = {"positions": positions, "count": max(1, count - len(found)), "timeout_s": left}
-            answer = self._link.perform("wait_for_records", self._values(wanted) | values, wait_s=left)
+            remaining_s = deadline.remaining_s()
+            values = {"positions": positions, "count": max(1, count - len(records)), "timeout_s": remaining_s}
+            answer = self._link.perform("wait_for_records", self._values(condition) | values, wait_s=remaining_s)
             positions = answer["positions"]
-            found += wanted.of([record_of(one) for one in answer["records"]])
-            if len(found) >= count:
-                self._seen |= {(one.partition, one.offset) for one in found}
-                return found
+            records += condition.of(answer)
+            if len(records) >= count:
+                self._seen |= {(record.partition, record.offset) for record in records}
+                return records
             if not answer["enough"]:
-                raise AssertionError(self._too_few(count, wanted, found, deadline.seconds))
+                raise AssertionError(self._too_few(count, condition, records, deadline.seconds))
 
-    def _values(self, wanted: Wanted) -> dict[str, Any]:
-        return {"topic": self.name, **wanted.to_json()}
+    def _values(self, condition: Condition) -> dict[str, Any]:
+        return {"topic": self.name, **condition.to_json()}
 
-    def _too_few(self, count: int, wanted: Wanted, found: Sequence[Record], seconds: float) -> str:
-        there = self._read(Wanted())
-        expected = f"{count} record{'s'[: count > 1]} of {self.name}{wanted} expected within {seconds:g} s"
-        what = f"{expected}, {len(found)} found."
-        if not there:
+    def _too_few(self, count: int, condition: Condition, records: Sequence[Record], seconds: float) -> str:
+        all_records = self._read(Condition())
+        expected = f"{count} record{'s'[: count > 1]} of {self.name}{condition} expected within {seconds:g} s"
+        what = f"{expected}, {len(records)} found."
+        if not all_records:
             topics = self._link.topics()
             names = f"There is no such topic; there are {', '.join(topics) or 'none'}."
             none = "The topic has no committed records." if self.name in topics else names
             return f"{what} {none}{self._link.context()}"
-        return f"{what} It has {len(there)} in all.{self._link.context(there)}"
+        return f"{what} It has {len(all_records)} in all.{self._link.context(all_records)}"
 
 
 class Topic(TopicOperations, Sync):

@@ -62,6 +62,3 @@ def config_schema(listeners: Iterable[str] = ()) -> ConfigSchema:
         unlisted={*DYNAMIC_ONLY_KEYS, *of_listeners},
         fixed=FIXED,
     )
-
-
-CONFIG_SCHEMA: Final = config_schema()

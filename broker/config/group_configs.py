@@ -39,13 +39,13 @@ class GroupConfigs:
 
     def __call__(self, group_id: str) -> GroupSettings:
         """The settings of a group, whether it exists or not."""
-        found = self._own.get(group_id)
-        if found is not None:
-            return found
+        settings = self._own.get(group_id)
+        if settings is not None:
+            return settings
         own = self._image().config(GROUP, group_id)
         if own:
-            found = self._own[group_id] = self._settings(group_id, own)
-            return found
+            settings = self._own[group_id] = self._settings(group_id, own)
+            return settings
         if self._default is None:
             self._default = self._settings(group_id, {})
         return self._default

@@ -74,7 +74,7 @@ def sasl_settings(config: ServerConfig, listener: str) -> SaslSettings:
         mechanisms,
         users,
         config.of_mechanism(SASL_SERVER_MAX_RECEIVE_SIZE, listener),
-        {one: config.of_mechanism(CONNECTIONS_MAX_REAUTH_MS, listener, one) for one in mechanisms},
+        {mechanism: config.of_mechanism(CONNECTIONS_MAX_REAUTH_MS, listener, mechanism) for mechanism in mechanisms},
         oauth,
     )
 
@@ -84,7 +84,7 @@ def _check_mechanisms(listener: str, mechanisms: Sequence[str]) -> None:
     if mechanisms and not unsupported:
         return
     key = sasl_key(SASL_ENABLED_MECHANISMS, listener).name
-    names = ["GSSAPI (Kerberos; Kafka's default)" if one == "GSSAPI" else one for one in unsupported]
+    names = ["GSSAPI (Kerberos; Kafka's default)" if name == "GSSAPI" else name for name in unsupported]
     what = f"has {', '.join(names)}, which Barnabas does not support" if names else "is empty"
     raise ConfigError(
         f"Listener {listener}: sasl.enabled.mechanisms {what}: set {key} to one or more of {', '.join(MECHANISMS)}"
@@ -108,10 +108,10 @@ def login_module(config: ServerConfig, listener: str, mechanism: str) -> LoginMo
     """The JAAS line of a mechanism; ConfigError if there is none, or one of another mechanism."""
     key = jaas_key(listener, mechanism)
     text = config.of_mechanism(SASL_JAAS_CONFIG, listener, mechanism)
-    wanted = LOGIN_MODULES[mechanism]
+    expected = LOGIN_MODULES[mechanism]
     if not text:
-        raise ConfigError(f"Listener {listener} has {mechanism}, but {key} is not set: it needs a line with {wanted}")
+        raise ConfigError(f"Listener {listener} has {mechanism}, but {key} is not set: it needs a line with {expected}")
     module = parse_jaas(key, text)
-    if module.name != wanted:
-        raise ConfigError(f"{key} has the login module {module.name}: {mechanism} needs {wanted}")
+    if module.name != expected:
+        raise ConfigError(f"{key} has the login module {module.name}: {mechanism} needs {expected}")
     return module

@@ -151,7 +151,7 @@ class ServerConfig:
 
     def text_layers(self, name: str) -> list[tuple[int, str]]:
         """The texts of all layers that set `name`, strongest first, with DescribeConfigs' number of the layer."""
-        found = [
+        layers = [
             (source, layer[name])
             for source, layer in (
                 (DYNAMIC_BROKER_CONFIG, self._dynamic),
@@ -162,12 +162,12 @@ class ServerConfig:
             if name in layer
         ]
         key = BROKER_KEYS.get(name) or DYNAMIC_ONLY_KEYS.get(name)
-        settled = name in self._profile or (key is not None and key.required and bool(found))
+        settled = name in self._profile or (key is not None and key.required and bool(layers))
         if key is not None and not settled:
             default = key.format(key.default)
             if default is not None:
-                found.append((DEFAULT_CONFIG, default))
-        return found
+                layers.append((DEFAULT_CONFIG, default))
+        return layers
 
     def topic_defaults(self) -> dict[str, str]:
         """The topic configs, as text, that the broker's settings give to topics without their own."""
@@ -283,7 +283,10 @@ class ServerConfig:
         advertised = self.advertised_controller_listeners
         endpoints = [advertised.get(endpoint.name, endpoint) for endpoint in bound]
         name = os.uname().nodename
-        return [one._replace(host=name) if one.host in {"", "0.0.0.0", "::"} else one for one in endpoints]
+        return [
+            listener._replace(host=name) if listener.host in {"", "0.0.0.0", "::"} else listener
+            for listener in endpoints
+        ]
 
     @property
     def controller_listener(self) -> Endpoint | None:

@@ -140,17 +140,17 @@ class ClientMetrics:
     ) -> Generator[None, None, ClientInstance]:
         """The instance of a request: known, new, or with a new subscription because one has changed."""
         version = self._subscriptions.version
-        found, is_current = self._instances.find(instance_id, version)
-        if found is None or not is_current:
-            client = _attributes(instance_id, client_id, connection) if found is None else found.client
+        instance, is_current = self._instances.find(instance_id, version)
+        if instance is None or not is_current:
+            client = _attributes(instance_id, client_id, connection) if instance is None else instance.client
             granted = yield from self._subscriptions.granted(instance_id, client)
-            found = ClientInstance(instance_id, client, granted, version)
-            if self._instances.put(found, connection, self._loop.now()):
+            instance = ClientInstance(instance_id, client, granted, version)
+            if self._instances.put(instance, connection, self._loop.now()):
                 connection.on_close.append(lambda: self._instances.disconnected(connection))
         else:
-            self._instances.touch(found, self._loop.now())
+            self._instances.touch(instance, self._loop.now())
         self._schedule()
-        return found
+        return instance
 
     def _read(self, instance: ClientInstance, payload: bytes, codec: int) -> Generator[None, None, None]:
         try:
@@ -165,16 +165,16 @@ class ClientMetrics:
             raise KafkaError(ErrorCode.INVALID_RECORD) from None
 
     def _keep(self, instance: ClientInstance, metrics: bytes) -> Generator[None, None, None]:
-        kept = self.kept
+        kept_metrics = self.kept
         client = None
-        if kept is not None:
-            client = kept.begin(instance.id, instance.client, self._loop.now() + instance.expiry_s)
+        if kept_metrics is not None:
+            client = kept_metrics.begin(instance.id, instance.client, self._loop.now() + instance.expiry_s)
             self._schedule()
         now = self._loop.now
         end = now() + STEP_S
         for count, point in enumerate(read_metrics(metrics), 1):
-            if kept is not None and client is not None and point is not None:
-                kept.add(client, point)
+            if kept_metrics is not None and client is not None and point is not None:
+                kept_metrics.add(client, point)
             if count % ITEMS_OF_A_STEP == 0 or now() >= end:
                 yield
                 end = now() + STEP_S

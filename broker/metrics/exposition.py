@@ -45,19 +45,19 @@ def figures_of_broker(load: BrokerLoad, connections: int) -> list[Figure]:
     ]
 
 
-def figures_of_clients(clients: ClientMetrics, kept: KeptMetrics) -> list[Figure]:
+def figures_of_clients(clients: ClientMetrics, metrics: KeptMetrics) -> list[Figure]:
     """The broker's figures of client telemetry."""
     prefix = "barnabas_client_metrics"
     return [
         (f"{prefix}_instances", GAUGE, "Client instances that have a subscription.", clients.instance_count),
-        (f"{prefix}_clients", GAUGE, "Client instances whose metrics are shown below.", kept.client_count),
-        (f"{prefix}_bytes", GAUGE, "Memory of these metrics, about.", kept.bytes),
-        (f"{prefix}_pushes_total", COUNTER, "Pushes that clients have made.", kept.pushes),
+        (f"{prefix}_clients", GAUGE, "Client instances whose metrics are shown below.", metrics.client_count),
+        (f"{prefix}_bytes", GAUGE, "Memory of these metrics, about.", metrics.bytes),
+        (f"{prefix}_pushes_total", COUNTER, "Pushes that clients have made.", metrics.pushes),
         (
             f"{prefix}_dropped_total",
             COUNTER,
             "Values that barnabas.client.metrics.max.bytes had no room for.",
-            kept.dropped,
+            metrics.dropped,
         ),
     ]
 
@@ -80,11 +80,11 @@ def text_of_log_ins(log_ins: Mapping[str, LogIns]) -> str:
     return _joined(lines) if lines else ""
 
 
-def text_of_clients(kept: KeptMetrics) -> Iterator[str]:
+def text_of_clients(metrics: KeptMetrics) -> Iterator[str]:
     """The lines of all metrics of clients, piece by piece."""
     lines: list[str] = []
-    for name in list(kept.families):
-        family = kept.families.get(name)
+    for name in list(metrics.families):
+        family = metrics.families.get(name)
         if family is None:
             continue
         lines.append(f"# TYPE {name} {family.kind}")

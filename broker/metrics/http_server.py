@@ -55,10 +55,10 @@ async def _serve_one(body: Body, stream: trio.SocketStream) -> None:
     if request is None or isinstance(request, h11.ConnectionClosed):
         return
     with trio.move_on_after(RESPONSE_S):
-        await _answer(connection, request, body)
+        await _respond(connection, request, body)
 
 
-async def _answer(connection: HttpConnection, request: h11.Request | h11.RemoteProtocolError, body: Body) -> None:
+async def _respond(connection: HttpConnection, request: h11.Request | h11.RemoteProtocolError, body: Body) -> None:
     if isinstance(request, h11.RemoteProtocolError):
         await _refuse(connection, HTTPStatus.BAD_REQUEST)
     elif request.method not in {b"GET", b"HEAD"}:

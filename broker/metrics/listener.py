@@ -33,15 +33,15 @@ async def run_metrics_listener(
     listeners: Sequence[Listener],
 ) -> None:
     """Answer GET /metrics until cancelled."""
-    log_ins = {one.name: one.log_ins for one in listeners if one.protocol != "PLAINTEXT"}
+    log_ins = {listener.name: listener.log_ins for listener in listeners if listener.protocol != "PLAINTEXT"}
 
     async def body() -> AsyncGenerator[str, None]:
         yield text_of_figures(figures_of_broker(await _current(load), connections()))
         yield text_of_log_ins(log_ins)
-        kept = clients.kept
-        if kept is not None:
-            yield text_of_figures(figures_of_clients(clients, kept))
-            for piece in text_of_clients(kept):
+        metrics = clients.kept
+        if metrics is not None:
+            yield text_of_figures(figures_of_clients(clients, metrics))
+            for piece in text_of_clients(metrics):
                 yield piece
 
     await serve_metrics(listening, body)
@@ -50,12 +50,12 @@ async def run_metrics_listener(
 async def _current(load: Load) -> BrokerLoad:
     """The broker's current load; the disks are read in a thread."""
     answered = trio.Event()
-    found: list[BrokerLoad] = []
+    loads: list[BrokerLoad] = []
 
     def take(current: BrokerLoad) -> None:
-        found.append(current)
+        loads.append(current)
         answered.set()
 
     load.current(take)
     await answered.wait()
-    return found[0]
+    return loads[0]

@@ -220,12 +220,8 @@ class Reactor:
         """Serve events until `end`; the others are kept for the next turn."""
         clock = self._loop.now
         crowd = self._ready + len(self._rotation)
-        if crowd > FEW:
-            self._is_crowded = True
-            self._share_s = SHARE_S * FEW / crowd
-        else:
-            self._is_crowded = False
-            self._share_s = SHARE_S
+        self._is_crowded = crowd > FEW
+        self._share_s = SHARE_S * FEW / crowd if self._is_crowded else SHARE_S
         for index, (target, ready) in enumerate(events):
             if type(target) is Channel and ready == READ and not target.is_suspect and not target.is_heavy:
                 if target.busy_visits:
@@ -521,9 +517,7 @@ class Reactor:
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
         connection = channel.connection
-        if connection.partial is None and not connection.is_closing:
-            interest = READ  # nearly always
-        elif connection.wants_data:
+        if (connection.partial is None and not connection.is_closing) or connection.wants_data:
             interest = READ
         else:
             if connection.is_finished:

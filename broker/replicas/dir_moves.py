@@ -94,14 +94,14 @@ class DirMoves:
             return
         if len(self._log_dirs.working) < len(self._log_dirs.dirs):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No replica is moved while a log directory is offline")
-        if key in self._log_dirs.futures.found:  # its partition was offline at the start
+        if key in self._log_dirs.futures.directories:  # its partition was offline at the start
             self._log_dirs.deletions.schedule([self._log_dirs.futures.delete_found(key)], self._loop.now())
         self._begin(partition, log_dir)
 
     def resume(self) -> None:
         """Copy on the future replicas that the start has found, and remove those that are not needed."""
         futures = self._log_dirs.futures
-        for key, (log_dir, path) in list(futures.found.items()):
+        for key, (log_dir, path) in list(futures.directories.items()):
             if key in self._partitions.offline:
                 continue
             try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,15 +60,13 @@ NEW_PER_STEP = 100
 """The number of new partitions whose directories are made together in a thread."""
 
 
+@dataclass(slots=True)
 class _Topic:
     """The partitions of one topic."""
 
-    __slots__ = ("name", "partitions", "topic_id")
-
-    def __init__(self, name: str, topic_id: bytes) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions: dict[int, Partition] = {}
+    name: str
+    topic_id: bytes
+    partitions: dict[int, Partition] = field(default_factory=dict)
 
 
 class Partitions:
@@ -165,8 +164,7 @@ class Partitions:
     def find_leader(self, topic: str, topic_id: bytes, index: int) -> Partition | None:
         """A partition that this broker leads, by topic name, or by id if the name is empty; None if it leads none."""
         try:
-            named = self._by_name[topic] if topic else self._by_id[topic_id]
-            partition = named.partitions[index]
+            partition = (self._by_name[topic] if topic else self._by_id[topic_id]).partitions[index]
         except KeyError:
             return None
         return partition if partition.is_leader else None
@@ -213,7 +211,7 @@ class Partitions:
         self._is_loading = False
         for path in self._log_dirs.leave_foreign():
             logger.warning("%s has a partition's name, but no file of one that can be read: it is left as it is", path)
-        for name, index in self._log_dirs.found():
+        for name, index in self._log_dirs.not_opened():
             self._log_dirs.rename_stray(name, index)
         self._warn_of_strays()
         self._log_dirs.forget_missing()
@@ -351,7 +349,7 @@ class Partitions:
                 now_ms=self._loop.now_ms(),
                 now=self._loop.now(),
                 producer_expiration_ms=self._config[PRODUCER_ID_EXPIRATION_MS],
-                made=directories,
+                new_directories=directories,
             )
         except (DamagedLog, CorruptCheckpoint) as error:
             return self._open_damaged(topic, index, config, str(error))

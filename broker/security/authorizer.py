@@ -199,14 +199,14 @@ class Authorizer:
     def is_any_allowed(self, who: Requester, operation: Operation, resource_type: ResourceType) -> bool:
         """Whether there may be a resource of this type on which the request is allowed the operation."""
         key = (who.principal, who.peer_host, operation, resource_type)
-        found = self._of_types.get(key)
-        if found is None:
+        is_allowed = self._of_types.get(key)
+        if is_allowed is None:
             if len(self._of_types) >= MOST_REMEMBERED:
                 self.forget()
-            found = self._of_types[key] = self.rules.decide_by_resource_type(
+            is_allowed = self._of_types[key] = self.rules.decide_by_resource_type(
                 str(who.principal), java_host(who.peer_host), operation, resource_type
             )
-        return found
+        return is_allowed
 
     def operations(self, who: Requester, resource_type: ResourceType, name: str) -> int:
         """The operations on a resource that the request is allowed, bit n for the operation n (KIP-430)."""

@@ -7,11 +7,12 @@ window at most: so a client that connects again at once is slowed down. It does 
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import QUOTA_WINDOW_NUM, QUOTA_WINDOW_SIZE_SECONDS
-from barnabas.broker.security.addresses import addresses_of, is_address
 from barnabas.coord.quotas.book import QuotaBook
 from barnabas.coord.quotas.keys import CONNECTION_CREATION_RATE, IP, Entity
 from barnabas.coord.quotas.rate import Rate
@@ -44,14 +45,14 @@ class IpRates:
         hosts = [name for name in rates if name is not None and not is_address(name)]
         if not hosts:
             return
-        found: dict[str, tuple[str, ...]] = {}
+        addresses: dict[str, tuple[str, ...]] = {}
 
         def look_up() -> None:
-            found.update((host, addresses_of(host)) for host in hosts)
+            addresses.update((host, addresses_of(host)) for host in hosts)
 
         def looked_up(_: Exception | None) -> None:
             if rates is self._rates:
-                self._apply(found)
+                self._apply(addresses)
 
         self._threads.submit(look_up, looked_up)
 
@@ -89,3 +90,21 @@ def connection_rates_in_steps(
         if count % ENTITIES_PER_STEP == 0:
             yield
     return rates
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IPv4 or IPv6 address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def addresses_of(host: str) -> tuple[str, ...]:
+    """The addresses of a host, none if the name does not resolve. May wait for a name service, so not for the loop."""
+    try:
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return ()
+    return tuple(dict.fromkeys(str(info[4][0]) for info in infos))

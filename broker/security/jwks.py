@@ -63,12 +63,12 @@ class Jwks:
         of_kind = [key for key in self.keys if key.get("kty") == kind and key.get("use", "sig") == "sig"]
         if key_id is None:
             return of_kind[0] if len(of_kind) == 1 else None
-        found = next((key for key in of_kind if key.get("kid") == key_id), None)
+        jwk = next((key for key in of_kind if key.get("kid") == key_id), None)
         now = self._loop.now()
-        if found is None and now >= self._next_for_unknown:
+        if jwk is None and now >= self._next_for_unknown:
             self._next_for_unknown = now + MIN_REFRESH_S
             self._read()
-        return found
+        return jwk
 
     def refresh(self) -> None:
         """Read the document, and again after its time."""
@@ -107,8 +107,8 @@ def read_document(url: str) -> list[Jwk]:
             data = file.read(MAX_BYTES + 1)
     else:
         request = Request(url, headers={"Accept": "application/json"})  # noqa: S310 - http and https, of the config
-        with urlopen(request, timeout=TIMEOUT_S) as answer:  # noqa: S310
-            data = answer.read(MAX_BYTES + 1)
+        with urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310
+            data = response.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"a document of more than {MAX_BYTES} bytes")
     return keys_of(data)

@@ -32,8 +32,8 @@ class _Rule(NamedTuple):
             return name
         if not self.pattern.fullmatch(name):
             return None
-        found = self.pattern.sub(self.replacement, name)
-        return {"L": found.lower(), "U": found.upper()}.get(self.case, found)
+        principal = self.pattern.sub(self.replacement, name)
+        return {"L": principal.lower(), "U": principal.upper()}.get(self.case, principal)
 
 
 class PrincipalMapping:
@@ -54,15 +54,15 @@ class PrincipalMapping:
 
 
 def _split(text: str) -> list[str]:
-    return [found.group(1) for found in _SPLITTER.finditer(text.strip() or "DEFAULT")]
+    return [match.group(1) for match in _SPLITTER.finditer(text.strip() or "DEFAULT")]
 
 
 def _parse(rule: str) -> _Rule | None:
-    found = _PARSER.match(rule)
-    assert found is not None  # the last alternative always matches
-    if found.end() != len(rule):
+    match = _PARSER.match(rule)
+    assert match is not None  # the last alternative always matches
+    if match.end() != len(rule):
         raise ConfigError(f"Invalid rule: {rule} (ssl.principal.mapping.rules)")
-    default, pattern, replacement, case, _ = found.groups()
+    default, pattern, replacement, case, _ = match.groups()
     if default is not None:
         return _Rule(None, "", "")
     if pattern is None:
@@ -77,8 +77,8 @@ def _parse(rule: str) -> _Rule | None:
 def _replacement(text: str, groups: int) -> str:
     r"""Java's replacement as Python's: `$1` is a group if the pattern has it, `\x` is x."""
 
-    def translate(found: re.Match[str]) -> str:
-        escaped, number = found.groups()
+    def translate(match: re.Match[str]) -> str:
+        escaped, number = match.groups()
         if escaped is not None:
             return escaped.replace("\\", "\\\\")
         return rf"\g<{number}>" if int(number) <= groups else f"${number}"

@@ -204,14 +204,14 @@ class SaslAuthenticator:
     def authenticate(self, token: bytes) -> SaslAuthenticateResponse:
         """Answer SaslAuthenticate. AuthenticationRefused when the authentication fails."""
         try:
-            answer, lifetime_ms = self._step(token)
+            challenge, lifetime_ms = self._step(token)
         except AuthenticationRefused as error:
             if self._state is not State.BAD_MECHANISM:
                 code = int(ErrorCode.SASL_AUTHENTICATION_FAILED)
                 error.response = SaslAuthenticateResponse(error_code=code, error_message=str(error))
             self._state = State.FAILED
             raise
-        return SaslAuthenticateResponse(error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms)
+        return SaslAuthenticateResponse(error_message="", auth_bytes=challenge, session_lifetime_ms=lifetime_ms)
 
     def token(self, token: bytes) -> bytes:
         """Answer a token without a header. AuthenticationRefused, without an answer, when the authentication fails."""
@@ -240,7 +240,7 @@ class SaslAuthenticator:
         exchange = self._exchange
         assert exchange is not None
         try:
-            answer = exchange.step(token, self._listener.loop.now_ms())
+            challenge = exchange.step(token, self._listener.loop.now_ms())
         except AuthenticationFailed as error:
             raise self._refused(str(error), None, why=error.why) from error
         except InvalidCredentials as error:
@@ -252,8 +252,8 @@ class SaslAuthenticator:
                 None,
             ) from error
         if exchange.identity is None:
-            return answer, 0
-        return answer, self._complete(exchange.identity)
+            return challenge, 0
+        return challenge, self._complete(exchange.identity)
 
     def _complete(self, identity: Identity) -> int:
         """Complete the authentication; return the lifetime of the session in milliseconds, 0 for no end."""

@@ -84,19 +84,19 @@ class Tls:
 
     def check(self, settings: Mapping[str, TlsSettings]) -> None:
         """Raise ConfigError if these settings could not be used; runs in a thread."""
-        for name, wanted in settings.items():
-            if wanted != self.identities[name].current.settings:
-                self.replacement(name, wanted)
+        for name, new in settings.items():
+            if new != self.identities[name].current.settings:
+                self.replacement(name, new)
 
     def use_dynamic_configs(self) -> None:
         """Use the dynamic configs from before this start, while no client is connected; unusable ones are logged."""
-        for name, wanted in self.settings_with(self._config).items():
-            if wanted == self.identities[name].current.settings:
+        for name, new in self.settings_with(self._config).items():
+            if new == self.identities[name].current.settings:
                 continue
-            self._seen[name] = _stamps(wanted)
+            self._seen[name] = _stamps(new)
             outcome: TlsIdentity | ConfigError
             try:
-                outcome = self._load(name, wanted)
+                outcome = self._load(name, new)
             except ConfigError as error:
                 outcome = error
             self._put(name, outcome)
@@ -137,23 +137,23 @@ class Tls:
         is_changed: Callable[[str, Stamps], bool],
     ) -> None:
         """Read changed identities in a thread, and use them; then call `then`."""
-        found: list[tuple[str, Stamps, TlsIdentity | ConfigError]] = []
+        outcomes: list[tuple[str, Stamps, TlsIdentity | ConfigError]] = []
         change = self._changes
 
         def read() -> None:
-            for name, wanted in settings.items():
-                stamps = _stamps(wanted)
-                if wanted == self.identities[name].current.settings and not is_changed(name, stamps):
+            for name, new in settings.items():
+                stamps = _stamps(new)
+                if new == self.identities[name].current.settings and not is_changed(name, stamps):
                     continue
                 try:
-                    found.append((name, stamps, self.replacement(name, wanted)))
+                    outcomes.append((name, stamps, self.replacement(name, new)))
                 except ConfigError as error:
-                    found.append((name, stamps, error))
+                    outcomes.append((name, stamps, error))
 
         def was_read(failure: Exception | None) -> None:
             if failure is not None:
                 logger.error("Certificates could not be read again", exc_info=failure)
-            for name, stamps, outcome in found if change == self._changes else ():
+            for name, stamps, outcome in outcomes if change == self._changes else ():
                 if not isinstance(outcome, UnreadableError):
                     self._seen[name] = stamps
                 elif self._refused.get(name) == str(outcome):
@@ -188,7 +188,7 @@ def _stamps(settings: TlsSettings) -> Stamps:
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

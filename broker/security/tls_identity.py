@@ -12,8 +12,7 @@ import ssl
 from time import gmtime, strftime
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.security.der import parse_certificate
-from barnabas.broker.security.distinguished_name import subject_name
+from barnabas.broker.security.certificate import parse_certificate, subject_name
 from barnabas.broker.security.principal_mapping import NoMatchingRuleError, PrincipalMapping
 from barnabas.broker.security.stores import KeyStore, load_key_store, load_trust_store
 from barnabas.broker.security.tls_contexts import client_context, server_context
@@ -99,13 +98,13 @@ def check_handshake(server: TlsIdentity, client: TlsIdentity) -> None:
     assert server.server is not None
     settings = client.settings._replace(identification="")
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
-    asking = client_context(settings, client.keys, client.trusted).wrap_bio(to_client, to_server)
-    asked = server.server.wrap_bio(to_server, to_client, server_side=True)
+    client_side = client_context(settings, client.keys, client.trusted).wrap_bio(to_client, to_server)
+    server_side = server.server.wrap_bio(to_server, to_client, server_side=True)
     try:
-        waiting = [asking, asked]
+        waiting = [client_side, server_side]
         for _ in range(10):
-            waiting = [side for side in waiting if not _go_on(side)]
-        if asking.version() is not None and asked.version() is not None:
+            waiting = [side for side in waiting if not _handshake_step(side)]
+        if client_side.version() is not None and server_side.version() is not None:
             return
         why = "the handshake does not end"
     except ssl.SSLCertVerificationError as error:
@@ -118,7 +117,7 @@ def check_handshake(server: TlsIdentity, client: TlsIdentity) -> None:
     )
 
 
-def _go_on(side: ssl.SSLObject) -> bool:
+def _handshake_step(side: ssl.SSLObject) -> bool:
     try:
         side.do_handshake()
     except ssl.SSLWantReadError:

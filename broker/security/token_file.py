@@ -45,12 +45,12 @@ class TokenFile:
         self._runner.start(self._look(), self._seen)
 
     def _look(self) -> Steps[str]:
-        found: list[str] = []
+        tokens: list[str] = []
         try:
-            yield lambda: found.append(read_token(self._path))
+            yield lambda: tokens.append(read_token(self._path))
         except ConfigError as error:
             return str(error)
-        self._token = found[0]
+        self._token = tokens[0]
         return ""
 
     def _seen(self, complaint: str) -> None:

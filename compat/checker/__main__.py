@@ -21,7 +21,7 @@ def check(events: Iterable[Event]) -> list[Finding]:
     """All findings of a history; `events` are ordered by time."""
     ordered = list(events)
     logs = Logs(ordered)
-    return [finding for one in CHECKS for finding in one(ordered, logs)]
+    return [finding for find in CHECKS for finding in find(ordered, logs)]
 
 
 def main(arguments: list[str]) -> int:
@@ -37,12 +37,12 @@ def main(arguments: list[str]) -> int:
     if not events:
         print("the history has no events", file=sys.stderr)
         return 2
-    found = check(events)
-    for finding in found:
+    findings = check(events)
+    for finding in findings:
         print(finding)
-    if not found:
+    if not findings:
         print(f"no findings in {len(events)} events of {len({event.process for event in events})} processes")
-    return 1 if found else 0
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

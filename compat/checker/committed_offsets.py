@@ -61,11 +61,11 @@ def _unanswered(events: list[Event]) -> dict[Register, list[tuple[float, int]]]:
             if event.type == "committing_offsets":
                 open_[event.process, event["group"]] = event
                 doubtful += [] if before is None else [before]
-    found: dict[Register, list[tuple[float, int]]] = defaultdict(list)
+    unanswered: dict[Register, list[tuple[float, int]]] = defaultdict(list)
     for commit in [*doubtful, *open_.values()]:
         for register, offset in _registers(commit):
-            found[register].append((commit.at, offset))
-    return found
+            unanswered[register].append((commit.at, offset))
+    return unanswered
 
 
 def _is_undone(event: Event, logs: Logs) -> bool:

@@ -27,12 +27,12 @@ def copy(source: str, target: str, logs: Logs) -> Iterator[Finding]:
     for topic in (source, target):
         if topic not in read_to_end:
             yield Finding("copy-unread", f"{topic} was not read to its end")
-    expected, found = (Counter(_counts(topic, logs)) for topic in (source, target))
-    for value in expected | found:
-        text = f"{value!r} is {found[value]} times in {target}, {expected[value]} in {source}"
-        if found[value] > expected[value]:
+    expected, actual = (Counter(_counts(topic, logs)) for topic in (source, target))
+    for value in expected | actual:
+        text = f"{value!r} is {actual[value]} times in {target}, {expected[value]} in {source}"
+        if actual[value] > expected[value]:
             yield Finding("copy-repeated" if expected[value] else "copy-invented", text)
-        elif found[value] < expected[value]:
+        elif actual[value] < expected[value]:
             yield Finding("copy-missing", text)
 
 

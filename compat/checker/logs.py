@@ -147,7 +147,7 @@ class Logs:
             write.sent = event
             write.offset = event["offset"] if event["offset"] >= 0 else None
         if event["offset"] >= 0:
-            self._found((event["topic"], event["partition"], event["offset"]), event["value"], event)
+            self._add_value((event["topic"], event["partition"], event["offset"]), event["value"], event)
 
     def _failed(self, event: Event) -> None:
         write = self._sent_by(event)
@@ -169,7 +169,7 @@ class Logs:
         is_committed = event.is_committed_read
         for topic, partition, offset, value in event["records"]:
             position = (topic, partition, offset)
-            self._found(position, value, event)
+            self._add_value(position, value, event)
             if is_committed:
                 self.committed_topics.add(topic)
             for isolation in {False, is_committed}:
@@ -177,7 +177,7 @@ class Logs:
                 where = (topic, partition, isolation)
                 self.highest[where] = max(self.highest.get(where, -1), offset)
 
-    def _found(self, position: Position, value: str, event: Event) -> None:
+    def _add_value(self, position: Position, value: str, event: Event) -> None:
         known = self.values_at[position].get(value)
         if known is None or known.type != "poll" or (event.is_committed_read and not known.is_committed_read):
             self.values_at[position][value] = event

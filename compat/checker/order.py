@@ -28,15 +28,15 @@ class Visible:
 
     def __init__(self, logs: Logs) -> None:
         self._offsets: dict[tuple[str, int, bool], list[int]] = {}
-        found: dict[tuple[str, int, bool], set[int]] = defaultdict(set)
+        positions: dict[tuple[str, int, bool], set[int]] = defaultdict(set)
         for (topic, partition, offset), values in logs.values_at.items():
             for value, event in values.items():
                 write = logs.write_at((topic, partition, offset), value)
                 is_there = write is not None and logs.outcome(write) is Outcome.DONE
                 if event.is_committed_read or is_there:
-                    found[topic, partition, True].add(offset)
-                found[topic, partition, False].add(offset)
-        self._offsets = {where: sorted(offsets) for where, offsets in found.items()}
+                    positions[topic, partition, True].add(offset)
+                positions[topic, partition, False].add(offset)
+        self._offsets = {where: sorted(offsets) for where, offsets in positions.items()}
 
     def between(self, partition: tuple[str, int], is_committed: bool, low: int, high: int) -> list[int]:
         """The offsets after `low` and before `high`."""

@@ -87,11 +87,11 @@ class Client(ConsumerRebalanceListener):
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Called by the consumer."""
-        self.history.write("assigned", partitions=[list(one) for one in assigned])
+        self.history.write("assigned", partitions=[list(partition) for partition in assigned])
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         """Called by the consumer."""
-        self.history.write("revoked", partitions=[list(one) for one in revoked])
+        self.history.write("revoked", partitions=[list(partition) for partition in revoked])
 
     async def read(self) -> None:
         """Read the source, and commit the records read."""
@@ -110,11 +110,11 @@ class Client(ConsumerRebalanceListener):
         consumer.subscribe([settings["source"]], listener=self)
         await consumer.start()
         while not self.is_stopping:
-            found = await consumer.getmany(timeout_ms=200, max_records=200)
+            batches = await consumer.getmany(timeout_ms=200, max_records=200)
             rows = [
-                [one.topic, one.partition, one.offset, one.value.decode()]
-                for records in found.values()
-                for one in records
+                [record.topic, record.partition, record.offset, record.value.decode()]
+                for records in batches.values()
+                for record in records
             ]
             if rows:
                 self.history.write("poll", records=rows, isolation="read_committed")

@@ -84,7 +84,7 @@ class Client:
 
         def record(kind: str) -> Callable[[Consumer, list[TopicPartition]], None]:
             return lambda _, partitions: self.history.write(
-                kind, partitions=[[one.topic, one.partition] for one in partitions]
+                kind, partitions=[[partition.topic, partition.partition] for partition in partitions]
             )
 
         consumer.subscribe(topics, on_assign=record("assigned"), on_revoke=record("revoked"), on_lost=record("revoked"))
@@ -94,7 +94,9 @@ class Client:
         """Poll, and record the result in the history."""
         messages = [message for message in consumer.consume(BATCH, 0.2) if message.error() is None]
         if messages:
-            rows = [[one.topic(), one.partition(), one.offset(), one.value().decode()] for one in messages]
+            rows = [
+                [record.topic(), record.partition(), record.offset(), record.value().decode()] for record in messages
+            ]
             self.history.write("poll", records=rows, isolation="read_committed")
         return messages
 
@@ -102,7 +104,7 @@ class Client:
         """Fetch the committed offsets of the assigned partitions, and record them in the history."""
         since = time.monotonic()
         partitions = consumer.committed(consumer.assignment(), CALL_TIMEOUT_S)
-        rows = [[one.topic, one.partition, max(-1, one.offset)] for one in partitions]
+        rows = [[partition.topic, partition.partition, max(-1, partition.offset)] for partition in partitions]
         self.history.write("fetched_offsets", group=group, offsets=rows, since=since)
         return partitions
 
@@ -286,8 +288,8 @@ def share(client: Client) -> None:
 
 def share_batch(client: Client, consumer: ShareConsumer, group: str, messages: list[Message]) -> None:
     """Acknowledge one batch."""
-    positions = [(one.topic(), one.partition(), one.offset()) for one in messages]
-    values = [(one.value().decode(), one.delivery_count()) for one in messages]
+    positions = [(record.topic(), record.partition(), record.offset()) for record in messages]
+    values = [(record.value().decode(), record.delivery_count()) for record in messages]
     rows = [[*position, *value] for position, value in zip(positions, values, strict=True)]
     client.history.write("acquired", group=group, records=rows)
     kinds = client.chance.choices(["accept", "release", "reject"], [8, 1, 1], k=len(messages))
@@ -305,7 +307,7 @@ def main() -> None:
     """Run the role of the first argument."""
     client = Client(dict(argument.split("=", 1) for argument in sys.argv[2:]))
     signal.signal(signal.SIGTERM, client.stop)
-    {"write": write, "copy": lambda one: Copy(one).run(), "read": read, "share": share}[sys.argv[1]](client)
+    {"write": write, "copy": lambda copier: Copy(copier).run(), "read": read, "share": share}[sys.argv[1]](client)
     client.history.write("closed")
 
 

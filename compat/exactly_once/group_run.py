@@ -31,10 +31,10 @@ class GroupRun(Run):
 
         def has_read_all() -> bool:
             since = time.monotonic()
-            found = [partition.offset for partition in consumer.committed(partitions, 30)]
-            rows = [[self.source, index, max(-1, offset)] for index, offset in enumerate(found)]
+            offsets = [partition.offset for partition in consumer.committed(partitions, 30)]
+            rows = [[self.source, index, max(-1, offset)] for index, offset in enumerate(offsets)]
             self.driver.write("fetched_offsets", group=group, offsets=rows, since=since)
-            return [max(0, offset) for offset in found] == ends
+            return [max(0, offset) for offset in offsets] == ends
 
         self._wait(has_read_all, f"the group has not committed {ends}")
         consumer.close()

@@ -66,9 +66,9 @@ class Client(ConsumerRebalanceListener):
         producer.close(timeout=10)
 
     def _send(self, producer: KafkaProducer, fields: dict[str, object], room: threading.Semaphore) -> None:
-        def sent(answer: object) -> None:
+        def sent(metadata: object) -> None:
             room.release()
-            self.history.write("sent", offset=answer.offset, **fields)
+            self.history.write("sent", offset=metadata.offset, **fields)
 
         def not_known(error: BaseException) -> None:
             room.release()
@@ -86,11 +86,11 @@ class Client(ConsumerRebalanceListener):
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         """Called by the consumer."""
-        self.history.write("assigned", partitions=[list(one) for one in assigned])
+        self.history.write("assigned", partitions=[list(partition) for partition in assigned])
 
     def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
         """Called by the consumer."""
-        self.history.write("revoked", partitions=[list(one) for one in revoked])
+        self.history.write("revoked", partitions=[list(partition) for partition in revoked])
 
     def read(self) -> None:
         """Read the source, and commit the records read."""
@@ -109,9 +109,9 @@ class Client(ConsumerRebalanceListener):
         consumer.subscribe([settings["source"]], listener=self)
         while not self.is_stopping:
             rows = [
-                [one.topic, one.partition, one.offset, one.value.decode()]
+                [record.topic, record.partition, record.offset, record.value.decode()]
                 for records in consumer.poll(POLL_MS, max_records=200).values()
-                for one in records
+                for record in records
             ]
             if rows:
                 self.history.write("poll", records=rows, isolation="read_committed")
@@ -121,9 +121,9 @@ class Client(ConsumerRebalanceListener):
     def _commit(self, consumer: KafkaConsumer, group: str, offsets: dict[tuple[str, int], int]) -> None:
         event = {"group": group, "offsets": [[*where, offset] for where, offset in offsets.items()]}
         self.history.write("committing_offsets", **event)
-        wanted = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in offsets.items()}
+        positions = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in offsets.items()}
         try:
-            consumer.commit(wanted)
+            consumer.commit(positions)
         except KafkaError as error:
             self.history.write("note", text=f"commit: {error!r}")
             return

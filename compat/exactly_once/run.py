@@ -268,7 +268,7 @@ class Run:
             everything = self._consumer("read_uncommitted", f"last-{self.outcome.seed}")
             for index in range(PARTITIONS):
                 partition = TopicPartition(topic, index, 0)
-                stable, end = (one.get_watermark_offsets(partition, 30)[1] for one in (committed, everything))
+                stable, end = (consumer.get_watermark_offsets(partition, 30)[1] for consumer in (committed, everything))
                 if stable != end:
                     text = f"{topic}-{index} has last stable offset {stable} and log end offset {end}"
                     self.outcome.findings.append(Finding("open-transaction", text))
@@ -282,7 +282,7 @@ class Run:
         while time.monotonic() < deadline:
             messages = consumer.consume(1000, 1.0)
             good = [message for message in messages if message.error() is None]
-            rows = [[one.topic(), one.partition(), one.offset(), one.value().decode()] for one in good]
+            rows = [[record.topic(), record.partition(), record.offset(), record.value().decode()] for record in good]
             self.driver.write("poll", records=rows, isolation=isolation)
             self.outcome.records += len(good) if partition.topic == self._topics_to_read()[-1] else 0
             for message in messages:

@@ -58,16 +58,16 @@ def _question(choose: random.Random) -> list[Any]:
     return [choose.choice(USERS), choose.choice(HOSTS), operation, choose.choice(TYPES), name]
 
 
-def ours(one: dict[str, Any]) -> str:
+def ours(acl_set: dict[str, Any]) -> str:
     """Our answers to a set: a digit for each question, 1 for allowed."""
-    users = [user.strip() for user in one["super_users"].split(";") if user]
-    authorizer = StandardAuthorizer(users, allows_without_acls=one["allows"] == "true")
-    for acl in one["acls"]:
+    users = [user.strip() for user in acl_set["super_users"].split(";") if user]
+    authorizer = StandardAuthorizer(users, allows_without_acls=acl_set["allows"] == "true")
+    for acl in acl_set["acls"]:
         authorizer.index.add(Acl(*acl))
-    return "".join(str(int(_answer(authorizer, *question))) for question in one["questions"])
+    return "".join(str(int(_is_allowed(authorizer, *question))) for question in acl_set["questions"])
 
 
-def _answer(
+def _is_allowed(
     authorizer: StandardAuthorizer,
     user: str,
     host: str,
@@ -80,21 +80,21 @@ def _answer(
     return authorizer.decide(user, java_host(host), operation, kind, name).is_allowed
 
 
-def kafkas(asked: list[dict[str, Any]]) -> list[str]:
+def kafkas(acl_sets: list[dict[str, Any]]) -> list[str]:
     """The answers of Kafka's class to all sets."""
-    lines = run_program("Acls", stdin="".join(json.dumps(one) + "\n" for one in asked))
+    lines = run_program("Acls", stdin="".join(json.dumps(acl_set) + "\n" for acl_set in acl_sets))
     return [line.removeprefix("answers ") for line in lines if line.startswith("answers ")]
 
 
 def differences(count: int, seed: int) -> list[str]:
     """A sentence for each set that is answered differently."""
-    asked = list(sets(count, seed))
-    answers = kafkas(asked)
+    acl_sets = list(sets(count, seed))
+    answers = kafkas(acl_sets)
     assert len(answers) == count, f"{len(answers)} answers to {count} sets"
     return [
-        f"{json.dumps(one)}: Kafka {theirs}, Barnabas {own}"
-        for one, theirs in zip(asked, answers, strict=True)
-        if theirs != (own := ours(one))
+        f"{json.dumps(acl_set)}: Kafka {theirs}, Barnabas {own}"
+        for acl_set, theirs in zip(acl_sets, answers, strict=True)
+        if theirs != (own := ours(acl_set))
     ]
 
 
@@ -102,11 +102,11 @@ def main(arguments: list[str]) -> int:
     """Compare so many sets; 1 if any differs."""
     count = int(arguments[0])
     seed = int(arguments[1]) if len(arguments) > 1 else 0
-    found = differences(count, seed)
-    print(f"{count} sets with {count * QUESTIONS} questions: {len(found)} answered differently")
-    for sentence in found[:1]:
+    different = differences(count, seed)
+    print(f"{count} sets with {count * QUESTIONS} questions: {len(different)} answered differently")
+    for sentence in different[:1]:
         print(sentence)
-    return int(bool(found))
+    return int(bool(different))
 
 
 if __name__ == "__main__":

@@ -132,9 +132,12 @@ class Written(Brokers):
 
     def alter_isr(self) -> None:
         name, index = self._partition()
-        found = self.partition(name, index)
-        if found.leader != NO_LEADER:
-            isr = {found.leader, *self.random.sample(found.replicas, self.random.randint(0, len(found.replicas)))}
+        partition = self.partition(name, index)
+        if partition.leader != NO_LEADER:
+            isr = {
+                partition.leader,
+                *self.random.sample(partition.replicas, self.random.randint(0, len(partition.replicas))),
+            }
             self.alter(name, sorted(isr), index=index, recovery=self.random.choice([0, 0, 1]))
 
     def elect(self) -> None:
@@ -178,10 +181,10 @@ class Written(Brokers):
     def change_acls(self) -> None:
         user = self.random.choice(["User:a", "User:b"])
         if self._once_in(3):
-            wanted = DeleteAclsFilter(
+            filter_ = DeleteAclsFilter(
                 resource_type_filter=2, principal_filter=user, operation=1, permission_type=1, pattern_type_filter=1
             )
-            self.ask(self.controller.delete_acls_in_steps(DeleteAclsRequest(filters=[wanted])))
+            self.ask(self.controller.delete_acls_in_steps(DeleteAclsRequest(filters=[filter_])))
         else:
             acl = AclCreation(
                 resource_type=2,
@@ -237,8 +240,8 @@ class Written(Brokers):
         return self.random.choice(list(self.image.brokers))
 
     def _partition(self) -> tuple[str, int]:
-        found = [(name, index) for name, topic in self.image.topics.items() for index in topic.partitions]
-        return self.random.choice(found)
+        partitions = [(name, index) for name, topic in self.image.topics.items() for index in topic.partitions]
+        return self.random.choice(partitions)
 
     def _replicas(self) -> list[int]:
         return self.random.sample(IDS, self.random.randint(1, 3))

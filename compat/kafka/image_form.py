@@ -20,15 +20,18 @@ def image_form(image: ClusterImage) -> Form:
     """The image; records of an open metadata transaction are no part of it."""
     return {
         "features": dict(image.features),
-        "brokers": {_key(key, one.id): _broker(one) for key, one in image.brokers.items()},
-        "controllers": {_key(key, one.controller_id): _controller(one) for key, one in image.controllers.items()},
+        "brokers": {_key(key, broker.id): _broker(broker) for key, broker in image.brokers.items()},
+        "controllers": {
+            _key(key, controller.controller_id): _controller(controller)
+            for key, controller in image.controllers.items()
+        },
         "topics": {name: _topic(topic) for name, topic in image.topics.items()},
         "topic_ids": {key.hex(): topic.name for key, topic in image.topics_by_id.items()},
         "configs": {f"{kind}:{name}": dict(configs) for (kind, name), configs in image.configs.items()},
         "quotas": {_entity(entity): _bits(values) for entity, values in image.quotas.items()},
         "next_producer_id": image.next_producer_id,
         "acls": {key.hex(): _acl(acl) for key, acl in image.acls.items()},
-        "scram": {f"{mechanism}:{user}": _scram(one) for (user, mechanism), one in image.scram.items()},
+        "scram": {f"{mechanism}:{user}": _scram(record) for (user, mechanism), record in image.scram.items()},
         "tokens": {key: _token(token) for key, token in image.tokens.items()},
         "kraft_version": image.quorum.kraft_version,
         "voters": _voters(image.quorum),
@@ -40,7 +43,7 @@ def _key(key: int, id_of_value: int) -> str:
 
 
 def _hexes(ids: Iterable[bytes]) -> list[str]:
-    return [one.hex() for one in ids]
+    return [id_.hex() for id_ in ids]
 
 
 def _broker(broker: BrokerImage) -> Form:
@@ -69,11 +72,11 @@ def _controller(record: m.RegisterControllerRecord) -> Form:
 
 
 def _listeners(endpoints: Iterable[m.BrokerEndpoint | m.ControllerEndpoint]) -> Form:
-    return {one.name: [one.host, one.port, one.security_protocol] for one in endpoints}
+    return {endpoint.name: [endpoint.host, endpoint.port, endpoint.security_protocol] for endpoint in endpoints}
 
 
 def _ranges(features: Iterable[m.BrokerFeature | m.ControllerFeature]) -> Form:
-    return {one.name: [one.min_supported_version, one.max_supported_version] for one in features}
+    return {feature.name: [feature.min_supported_version, feature.max_supported_version] for feature in features}
 
 
 def _topic(topic: TopicImage) -> Form:
@@ -110,7 +113,7 @@ def _acl(record: m.AccessControlEntryRecord) -> list[Any]:
 
 def _scram(record: m.UserScramCredentialRecord) -> list[Any]:
     secrets = (record.salt, record.stored_key, record.server_key)
-    return [*(bytes(one).hex() for one in secrets), record.iterations]
+    return [*(bytes(secret).hex() for secret in secrets), record.iterations]
 
 
 def _token(record: m.DelegationTokenRecord) -> Form:
@@ -131,7 +134,7 @@ def _voters(quorum: Quorum) -> Form | None:
     return {
         str(voter.voter_id): {
             "directory_id": voter.voter_directory_id.hex(),
-            "endpoints": {one.name: [one.host, one.port] for one in voter.endpoints},
+            "endpoints": {endpoint.name: [endpoint.host, endpoint.port] for endpoint in voter.endpoints},
             "kraft_version": [
                 voter.k_raft_version_feature.min_supported_version,
                 voter.k_raft_version_feature.max_supported_version,

@@ -27,9 +27,9 @@ def _pom(release: str) -> Path:
     """A pom with the jars of a release."""
     artifacts = ["kafka-clients"] + (["kafka-server-common"] if _has_kraft(release) else [])
     dependencies = "".join(
-        f"<dependency><groupId>org.apache.kafka</groupId><artifactId>{one}</artifactId>"
+        f"<dependency><groupId>org.apache.kafka</groupId><artifactId>{artifact}</artifactId>"
         f"<version>{release}</version></dependency>"
-        for one in artifacts
+        for artifact in artifacts
     )
     folder = ROOT / ".cache" / "releases"
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,11 +50,11 @@ def _has_kraft(release: str) -> bool:
 def answers(release: str) -> dict[str, Any]:
     """The APIs and the features of a release: first and last version by key, lowest and highest level by name."""
     kind = "BROKER" if _has_kraft(release) else "ZK_BROKER"
-    found: dict[str, Any] = {"release": release, "apis": {}, "features": {}}
+    of_release: dict[str, Any] = {"release": release, "apis": {}, "features": {}}
     for line in run_program("Releases", kind, class_path=jars(_pom(release))):
         what, name, first, last = line.split()
-        found["apis" if what == "api" else "features"][name] = [int(first), int(last)]
-    return found
+        of_release["apis" if what == "api" else "features"][name] = [int(first), int(last)]
+    return of_release
 
 
 def main() -> None:

@@ -25,8 +25,8 @@ def verdicts(batches: list[bytes]) -> list[str]:
 def main(target: Path) -> None:
     """Write the verdicts to `target`."""
     batches = nonsense()
-    found = dict(zip(batches, verdicts(list(batches.values())), strict=True))
-    target.write_text(json.dumps(found, indent=1) + "\n")
+    verdict_of = dict(zip(batches, verdicts(list(batches.values())), strict=True))
+    target.write_text(json.dumps(verdict_of, indent=1) + "\n")
 
 
 if __name__ == "__main__":

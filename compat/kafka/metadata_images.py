@@ -45,7 +45,7 @@ class Log(NamedTuple):
 def load(name: str, batches: Sequence[bytes]) -> Log:
     """Replay a log, once whole and once in steps."""
     whole, failed = _replayed(batches, replay_batches)
-    stepped, failed_in_steps = _replayed(batches, lambda *one: result_of(replay_batches_in_steps(*one)))
+    stepped, failed_in_steps = _replayed(batches, lambda *arguments: result_of(replay_batches_in_steps(*arguments)))
     assert failed == failed_in_steps, f"{name}: refused at batch {failed}, in steps at {failed_in_steps}"
     if failed is None:
         different = list(_differences(image_form(whole), image_form(stepped)))
@@ -70,10 +70,10 @@ def kafkas(logs: Iterable[Log]) -> list[Form]:
 
 
 def _question(log: Log) -> str:
-    asked = {"log": base64.b64encode(b"".join(log.batches)).decode()}
+    question = {"log": base64.b64encode(b"".join(log.batches)).decode()}
     if log.failed is None:
-        asked["snapshot"] = base64.b64encode(_snapshot(log.image)).decode()
-    return json.dumps(asked)
+        question["snapshot"] = base64.b64encode(_snapshot(log.image)).decode()
+    return json.dumps(question)
 
 
 def _snapshot(image: ClusterImage) -> bytes:
@@ -88,35 +88,35 @@ def _snapshot(image: ClusterImage) -> bytes:
     return b"".join(batches)
 
 
-def difference(log: Log, answer: Form) -> str | None:
+def difference(log: Log, theirs: Form) -> str | None:
     """The difference in a line; None if there is none."""
-    refused = answer["failed"][0] if "failed" in answer else None
+    refused = theirs["failed"][0] if "failed" in theirs else None
     if refused != log.failed:
-        return f"Kafka refuses batch {answer.get('failed')}, Barnabas {log.failed}"
+        return f"Kafka refuses batch {theirs.get('failed')}, Barnabas {log.failed}"
     if refused is not None:
         return None
     own = image_form(log.image)
-    if own != answer["image"]:
-        return "image: " + "; ".join(_differences(answer["image"], own))
-    if answer["snapshot"] is None:
+    if own != theirs["image"]:
+        return "image: " + "; ".join(_differences(theirs["image"], own))
+    if theirs["snapshot"] is None:
         is_known = METADATA_VERSION_FEATURE in log.image.features
-        return f"Kafka writes no snapshot: {answer['lost']}" if is_known else None
-    if answer["lost"]:
+        return f"Kafka writes no snapshot: {theirs['lost']}" if is_known else None
+    if theirs["lost"]:
         return None
-    kept = answer["after_own"] or answer["image"]
+    image = theirs["after_own"] or theirs["image"]
     after_theirs = ClusterImage()
-    for record in answer["snapshot"]:
+    for record in theirs["snapshot"]:
         replay_record(after_theirs, decode_record(base64.b64decode(record)), ClusterDelta())
     after_theirs.quorum = log.image.quorum
     after_own = ClusterImage()
     replay_batches(_snapshot(log.image), after_own, ClusterDelta())
-    for what, found in (
-        ("Kafka after our snapshot", answer["after_snapshot"] or answer["image"]),
+    for what, actual in (
+        ("Kafka after our snapshot", theirs["after_snapshot"] or theirs["image"]),
         ("Barnabas after Kafka's snapshot", image_form(after_theirs)),
         ("Barnabas after its snapshot", image_form(after_own)),
     ):
-        if found != kept:
-            return f"{what}: " + "; ".join(_differences(kept, found))
+        if actual != image:
+            return f"{what}: " + "; ".join(_differences(image, actual))
     return None
 
 
@@ -130,16 +130,16 @@ def _differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
 
 def compare(logs: Sequence[Log]) -> list[str]:
     """A line for each log that differs."""
-    found = []
+    differences = []
     for start in range(0, len(logs), LOGS_OF_A_RUN):
         some = logs[start : start + LOGS_OF_A_RUN]
         answers = kafkas(some)
         assert len(answers) == len(some), f"{len(answers)} answers about {len(some)} logs"
-        for log, answer in zip(some, answers, strict=True):
-            line = difference(log, answer)
+        for log, theirs in zip(some, answers, strict=True):
+            line = difference(log, theirs)
             if line is not None:
-                found.append(f"{log.name}: {line}")
-    return found
+                differences.append(f"{log.name}: {line}")
+    return differences
 
 
 def random_log(seed: int) -> Log:

@@ -76,10 +76,11 @@ def answers(world: World) -> World:
         for record in records:
             replay_record(image, record, ClusterDelta())
         last = {
-            json.dumps(entry["entity"]): one.error_code for entry, one in zip(entries, response.entries, strict=True)
+            json.dumps(entry["entity"]): result.error_code
+            for entry, result in zip(entries, response.entries, strict=True)
         }
         codes.append([last[json.dumps(entry["entity"])] for entry in entries])
-    return {"codes": codes, "selected": [_selected(image, wanted) for wanted in world["filters"]]}
+    return {"codes": codes, "selected": [_selected(image, filter_) for filter_ in world["filters"]]}
 
 
 def _alteration(entry: World) -> AlterClientQuotasRequestEntryData:
@@ -92,22 +93,22 @@ def _alteration(entry: World) -> AlterClientQuotasRequestEntryData:
     )
 
 
-def _selected(image: ClusterImage, wanted: World) -> Any:
+def _selected(image: ClusterImage, filter_: World) -> Any:
     request = DescribeClientQuotasRequest(
-        strict=wanted["strict"],
+        strict=filter_["strict"],
         components=[
             ComponentData(entity_type=part["type"], match_type=part["match_type"], match=part["match"])
-            for part in wanted["components"]
+            for part in filter_["components"]
         ],
     )
     try:
-        found = QuotaFilter(request)
+        quota_filter = QuotaFilter(request)
     except KafkaError as error:
         return int(error.code)
     return {
         json.dumps(dict(entity), separators=(",", ":")): values
         for entity, values in image.quotas.items()
-        if found.selects(entity)
+        if quota_filter.selects(entity)
     }
 
 

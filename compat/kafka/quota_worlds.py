@@ -71,22 +71,22 @@ def _throttled(world: World, settings: QuotaSettings) -> list[int]:
     rates: dict[QuotaTags, Rate] = {}
     buckets: dict[QuotaTags, TokenBucket] = {}
     size = (world["windows"], world["window_s"] * 1000)
-    found = []
+    throttled = []
     for use in world["uses"]:
         tags = settings.tags(use["user"], use["client"])
         limit, now = settings.limit(tags), use["at"]
         if limit is None:
-            found.append(0)
+            throttled.append(0)
         elif world["type"] == "PRODUCE":
             rate = rates.setdefault(tags, Rate(*size))
             rate.record(use["value"], now)
-            found.append(rate.throttle_ms(limit, now))
+            throttled.append(rate.throttle_ms(limit, now))
         else:
             bucket = buckets.setdefault(tags, TokenBucket(*size))
-            found.append(bucket.throttle_ms(limit, now))
-            if not found[-1]:
+            throttled.append(bucket.throttle_ms(limit, now))
+            if not throttled[-1]:
                 bucket.record(use["value"], limit, now)
-    return found
+    return throttled
 
 
 COMPARISON = Comparison(new_world, "Quotas", answers)

@@ -31,13 +31,13 @@ class Comparison(NamedTuple):
         random_ = random.Random(seed)
         worlds = [self.new_world(random_) for _ in range(count)]
         theirs = self.answers_of_kafka(worlds)
-        both = [(world, answer, self.answers(world)) for world, answer in zip(worlds, theirs, strict=True)]
-        return [one for one in both if one[1] != one[2]]
+        both = [(world, kafkas, self.answers(world)) for world, kafkas in zip(worlds, theirs, strict=True)]
+        return [row for row in both if row[1] != row[2]]
 
     def main(self, count: int) -> int:
         """Compare so many worlds; 1 if any differs."""
-        found = self.differences(count, seed=count)
-        for world, theirs, ours in found[:3]:
+        differences = self.differences(count, seed=count)
+        for world, theirs, ours in differences[:3]:
             print(json.dumps({"world": world, "kafka": theirs, "barnabas": ours}))
-        print(f"{count - len(found)} of {count} worlds are equal")
-        return 1 if found else 0
+        print(f"{count - len(differences)} of {count} worlds are equal")
+        return 1 if differences else 0

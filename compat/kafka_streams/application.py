@@ -31,7 +31,7 @@ class Instance:
 
     def __init__(self, command: list[str]) -> None:
         self.lines: list[str] = []
-        self._said = Condition()
+        self._line_written = Condition()
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -41,21 +41,21 @@ class Instance:
     def _read(self) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
-            with self._said:
+            with self._line_written:
                 self.lines.append(line.rstrip("\n"))
-                self._said.notify_all()
+                self._line_written.notify_all()
 
     def wait_for_line(self, beginning: str, since: int = 0) -> str:
         """Wait for the first line of output with this prefix, and return it."""
         deadline = time.monotonic() + DEADLINE_S
-        with self._said:
+        with self._line_written:
             while True:
                 for line in self.lines[since:]:
                     if line.startswith(beginning):
                         return line
-                left = deadline - time.monotonic()
-                assert left > 0, f"no line begins with {beginning!r}: {self.lines[-40:]}"
-                self._said.wait(left)
+                remaining_s = deadline - time.monotonic()
+                assert remaining_s > 0, f"no line begins with {beginning!r}: {self.lines[-40:]}"
+                self._line_written.wait(remaining_s)
 
     def running(self) -> Instance:
         """Wait until the instance is in the state RUNNING."""
@@ -174,18 +174,18 @@ class Application:
         )
         topic = f"{self.name}-counts"
         consumer.assign([TopicPartition(topic, index, 0) for index in range(self.partitions)])
-        found: dict[str, list[int]] = defaultdict(list)
+        counts: dict[str, list[int]] = defaultdict(list)
         ended, deadline = set(), time.monotonic() + DEADLINE_S
         while len(ended) < self.partitions:
             assert time.monotonic() < deadline, "the end of the topic was not reached in time"
             for message in consumer.consume(10_000, 1.0):
                 if message.error() is None:
-                    found[message.key().decode()].append(struct.unpack(">q", message.value())[0])
+                    counts[message.key().decode()].append(struct.unpack(">q", message.value())[0])
                 else:
                     assert message.error().code() == KafkaError._PARTITION_EOF
                     ended.add(message.partition())
         consumer.close()
-        return dict(found)
+        return dict(counts)
 
     def wait_counted(self) -> dict[str, list[int]]:
         """Wait until each word's last count is (at least) the number of times it was written; returns all counts."""
@@ -201,7 +201,7 @@ class Application:
 
     def check_exactly_once(self) -> None:
         """Each word was counted once for each time it was written, in order."""
-        found = self.wait_counted()
+        counts = self.wait_counted()
         for word, count in self.written.items():
-            assert found[word] == list(range(1, count + 1)), word
-        assert found.keys() == self.written.keys()
+            assert counts[word] == list(range(1, count + 1)), word
+        assert counts.keys() == self.written.keys()

@@ -43,11 +43,11 @@ def run(project: Project) -> tuple[Counts, str]:
     report = project.folder / "report.xml"
     report.unlink(missing_ok=True)
     command = [str(project.python), "-m", "pytest", f"--junit-xml={report}", *project.pytest_arguments(port)]
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("BARNABAS_", "PYTEST_"))}
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("BARNABAS_", "PYTEST_"))}
     with TemporaryDirectory(prefix="barnabas-project-") as folder:
         try:
             done = subprocess.run(
-                command, cwd=project.unpack(Path(folder)), env=kept | project.variables(port), stdin=subprocess.DEVNULL,
+                command, cwd=project.unpack(Path(folder)), env=env | project.variables(port), stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=TIMEOUT_S,
             )  # fmt: skip
         except subprocess.TimeoutExpired as expired:

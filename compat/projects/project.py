@@ -60,15 +60,15 @@ class Project:
 
     def archive(self) -> Path:
         """Its source archive, downloaded if it is not there. ProjectError if the index does not have it."""
-        found = self._downloaded()
-        if found is None:
+        archive = self._downloaded()
+        if archive is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             where = ["--no-deps", "--no-binary", self.name, "--dest", str(self.folder)]
             _pip("download", *where, f"{self.name}=={self.version}")
-            found = self._downloaded()
-        if found is None:
+            archive = self._downloaded()
+        if archive is None:
             raise ProjectError(f"{self.name} {self.version} has no source archive")
-        return found
+        return archive
 
     def _downloaded(self) -> Path | None:
         return next(iter(self.folder.glob(f"*-{self.version}.tar.gz")), None)
@@ -86,16 +86,16 @@ class Project:
         ProjectError if pip fails.
         """
         extras = f"[{','.join(self.extras)}]" if self.extras else ""
-        wanted = [f"{self.archive()}{extras}", *self.requirements]
+        requirements = [f"{self.archive()}{extras}", *self.requirements]
         done = self.folder / "installed.txt"
-        if done.exists() and done.read_text().splitlines() == wanted:
+        if done.exists() and done.read_text().splitlines() == requirements:
             return
         done.unlink(missing_ok=True)
         environment = self.python.parents[1]
         rmtree(environment, ignore_errors=True)
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-        _pip("--python", str(self.python), "install", "--no-compile", "--editable", str(ROOT), *wanted)
-        done.write_text("\n".join(wanted))
+        _pip("--python", str(self.python), "install", "--no-compile", "--editable", str(ROOT), *requirements)
+        done.write_text("\n".join(requirements))
 
 
 def _pip(*arguments: str) -> None:

@@ -28,16 +28,16 @@ def main(bootstrap: str, source: str, target: str, folder: Path) -> int:
         .trigger(processingTime="500 milliseconds")
         .start()
     )
-    told = -1
+    last_batch = -1
     with (folder / "batches").open("a") as batches:
         while not is_over.wait(0.2):
             if (error := stream.exception()) is not None:
                 print(error, flush=True)
                 return 1
             last = stream.lastProgress
-            if last is not None and last["batchId"] != told and last["numInputRows"]:
-                told = last["batchId"]
-                batches.write(f"{told} {last['numInputRows']}\n")
+            if last is not None and last["batchId"] != last_batch and last["numInputRows"]:
+                last_batch = last["batchId"]
+                batches.write(f"{last_batch} {last['numInputRows']}\n")
                 batches.flush()
     stream.stop()
     spark.stop()

@@ -46,8 +46,8 @@ def count_directly(log: Path) -> Table:
     pattern = re.compile(LINE)
     counts: Counter[tuple[str, str]] = Counter()
     for line in _lines(log):
-        found = pattern.search(line.decode(errors="replace"))
-        counts[(f"{found[1]} {found[2]}", found[3]) if found else OTHER] += 1
+        match = pattern.search(line.decode(errors="replace"))
+        counts[(f"{match[1]} {match[2]}", match[3]) if match else OTHER] += 1
     return dict(counts)
 
 
@@ -73,10 +73,10 @@ def feed(log: Path, bootstrap: str, topic: str) -> int:
         producer.produce(topic, line, partition=0, on_delivery=lambda error, _: error and failures.append(str(error)))
         producer.poll(0)
         sent += 1
-    left = producer.flush(120)
-    if left or failures:
+    unsent = producer.flush(120)
+    if unsent or failures:
         raise SystemExit(
-            f"log_report: {left + len(failures)} lines were not accepted: {(failures or ['timed out'])[0]}"
+            f"log_report: {unsent + len(failures)} lines were not accepted: {(failures or ['timed out'])[0]}"
         )
     return sent
 
@@ -185,13 +185,13 @@ def report(log: Path, bootstrap: str, topic: str, work_dir: Path) -> bool:
     finally:
         spark.stop()
     print(f"Spark counted {sum(counted.values())} lines in {time.monotonic() - started:.1f} s\n\n{show(counted)}\n")
-    wanted = count_directly(log)
-    if counted == wanted:
-        print(f"equal to the counts of the file ({len(wanted)} cells)")
+    expected = count_directly(log)
+    if counted == expected:
+        print(f"equal to the counts of the file ({len(expected)} cells)")
         return True
-    for cell in sorted(counted.keys() | wanted.keys()):
-        if counted.get(cell) != wanted.get(cell):
-            print(f"different: {cell}: Spark {counted.get(cell)}, file {wanted.get(cell)}")
+    for cell in sorted(counted.keys() | expected.keys()):
+        if counted.get(cell) != expected.get(cell):
+            print(f"different: {cell}: Spark {counted.get(cell)}, file {expected.get(cell)}")
     return False
 
 

@@ -19,7 +19,8 @@ from barnabas.coord.groups.classic.responses import describe_group, join_error, 
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.classic_requests import ClassicRequests
 from barnabas.coord.groups.committed_offset import is_plain
-from barnabas.coord.groups.group import SHARE, CoordinatorParts
+from barnabas.coord.groups.coordinator_parts import CoordinatorParts
+from barnabas.coord.groups.group import SHARE
 from barnabas.coord.groups.group_offsets import GroupOffsets
 from barnabas.coord.groups.group_types import GroupTypes
 from barnabas.coord.groups.limits import GroupLimits

@@ -7,18 +7,13 @@ A group type is a package with a class that serves all groups of its type (`Grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from enum import Enum
 
-    from barnabas.coord.groups.classic.rebalance import Rebalance
-    from barnabas.coord.groups.config import GroupConfig
-    from barnabas.coord.groups.settings import GroupConfigs
-    from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord, Moment, Result
-    from barnabas.coord.timers import Timers
     from barnabas.wire.messages.offsets import OffsetCommitRequest
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
@@ -63,21 +58,6 @@ class Group(Protocol):
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """The records that remove the group, without its offsets."""
-
-
-class CoordinatorParts(NamedTuple):
-    """What a group type gets from the coordinator that it belongs to."""
-
-    groups: dict[str, Group]
-    """The groups of all types, by id."""
-    timers: Timers
-    topics: Topics
-    config: GroupConfig
-    group_configs: GroupConfigs
-    new_id: Callable[[], str]
-    """Returns a new random text, the end of a member id."""
-    rebalance: Rebalance
-    """Serves the groups that become classic ones."""
 
 
 class GroupType(Protocol):

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from barnabas.coord.groups.consumer.groups import ConsumerGroups
-    from barnabas.coord.groups.group import CoordinatorParts, GroupType
+    from barnabas.coord.groups.coordinator_parts import CoordinatorParts
+    from barnabas.coord.groups.group import GroupType
     from barnabas.coord.groups.share.groups import ShareGroups
     from barnabas.coord.groups.streams.groups import StreamsGroups
 

@@ -90,14 +90,18 @@ def _escaped(text: str) -> str:
 def _commands() -> Iterator[str]:
     for path, command in commands():
         usage = " ".join(
-            one.make_metavar(click.Context(command)) for one in command.params if one.param_type_name == "argument"
+            parameter.make_metavar(click.Context(command))
+            for parameter in command.params
+            if parameter.param_type_name == "argument"
         )
         yield f"### {path} {usage}".rstrip()
         yield _escaped(_first_sentence(command))
-        options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
-        shown = [one for one in options if "/".join(one.opts) not in COMMON]
+        options = [
+            parameter for parameter in command.params if isinstance(parameter, click.Option) and not parameter.hidden
+        ]
+        shown = [option for option in options if "/".join(option.opts) not in COMMON]
         if shown:
-            yield "\n".join(_option(one) for one in shown)
+            yield "\n".join(_option(option) for option in shown)
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
@@ -108,9 +112,9 @@ def commands() -> Iterator[tuple[str, click.Command]]:
         if isinstance(command, click.Group):
             context = click.Context(command, info_name=path)
             for name in command.list_commands(context):
-                found = command.get_command(context, name)
-                assert found is not None
-                yield from walk(f"{path} {name}", found)
+                subcommand = command.get_command(context, name)
+                assert subcommand is not None
+                yield from walk(f"{path} {name}", subcommand)
 
     yield from walk("barnabas", app)
 
@@ -136,7 +140,7 @@ def tool_options(name: str) -> dict[str, tuple[str, str]]:
     module = import_module(f"barnabas.cli.kafka_tools.{TOOLS[name][0]}")
     parser = getattr(module, "PARSER", None)
     if isinstance(parser, Parser):
-        return {f"--{one.name}": (_argument(one), one.help) for one in sorted(parser.options.values())}
+        return {f"--{option.name}": (_argument(option), option.help) for option in sorted(parser.options.values())}
     return dict(_of_argparse(module.make_parser()))
 
 

@@ -45,8 +45,10 @@ def sections() -> Iterator[tuple[str, str, list[str]]]:
 
 def _tables(kind: type[BaseModel]) -> dict[str, type[BaseModel]]:
     """The tables of a file, by key."""
-    found = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
-    return {key: type_ for key, type_ in found.items() if isinstance(type_, type) and issubclass(type_, BaseModel)}
+    annotations = {field.alias or name: field.annotation for name, field in kind.model_fields.items()}
+    return {
+        key: type_ for key, type_ in annotations.items() if isinstance(type_, type) and issubclass(type_, BaseModel)
+    }
 
 
 def _items(kind: type[BaseModel], shared: Mapping[type[BaseModel], str]) -> list[str]:

@@ -93,8 +93,8 @@ def remove_records(batch: Batch, marks: bytes | bytearray, horizon_ms: int | Non
     """
     data, start, end = batch.records()
     starts = record_starts(data, start, end, batch.record_count)
-    kept = [at for at, mark in enumerate(marks) if mark != DEAD]
-    ranges = [(starts[at], starts[at + 1]) for at in kept]
+    remaining = [at for at, mark in enumerate(marks) if mark != DEAD]
+    ranges = [(starts[at], starts[at + 1]) for at in remaining]
     base_timestamp, attributes = batch.base_timestamp, batch.attributes
     max_timestamp = batch.max_timestamp
     if not attributes & TIMESTAMP_TYPE_BIT:
@@ -107,7 +107,7 @@ def remove_records(batch: Batch, marks: bytes | bytearray, horizon_ms: int | Non
     codec = attributes & CODEC_MASK
     if codec:
         records = compress(codec, records)
-    return _build(batch, attributes, base_timestamp, max_timestamp, len(kept), records), max_timestamp
+    return _build(batch, attributes, base_timestamp, max_timestamp, len(remaining), records), max_timestamp
 
 
 def header_only(batch: Batch) -> bytes:

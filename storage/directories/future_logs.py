@@ -43,12 +43,12 @@ class FutureLog:
 class FutureLogs:
     """The future replicas of a broker, and the directories that they have replaced."""
 
-    __slots__ = ("_files", "_new_id", "_retired", "found", "logs")
+    __slots__ = ("_files", "_new_id", "_retired", "directories", "logs")
 
     def __init__(self, files: Files, new_id: Callable[[], bytes]) -> None:
         self._files = files
         self._new_id = new_id
-        self.found: dict[TopicPartition, tuple[LogDir, str]] = {}
+        self.directories: dict[TopicPartition, tuple[LogDir, str]] = {}
         """The directories that the start has found and that are not opened yet, with their paths."""
         self.logs: dict[TopicPartition, FutureLog] = {}
         self._retired: dict[TopicPartition, tuple[str, LogDir, LogDir]] = {}
@@ -60,10 +60,10 @@ class FutureLogs:
         if key is None:
             return
         path = f"{log_dir.path}/{name}"
-        if key in self.found:
+        if key in self.directories:
             _remove(self._files, path, key, self._new_id().hex())
         else:
-            self.found[key] = (log_dir, path)
+            self.directories[key] = (log_dir, path)
 
     def open(
         self,
@@ -81,7 +81,7 @@ class FutureLogs:
 
         Raises what `Log.open` raises.
         """
-        _, path = self.found.get(key, (None, ""))
+        _, path = self.directories.get(key, (None, ""))
         is_found = bool(path)
         stale = [] if is_found else forget_offsets(log_dir, key)
         path = path or f"{log_dir.path}/{layout.future_dir_name(*key, self._new_id().hex())}"
@@ -99,7 +99,7 @@ class FutureLogs:
             producer_expiration_ms=producer_expiration_ms,
             is_replica=True,
         )
-        self.found.pop(key, None)
+        self.directories.pop(key, None)
         future = self.logs[key] = FutureLog(log, log_dir)
         future.stale_checkpoints = stale
         return future
@@ -121,7 +121,7 @@ class FutureLogs:
 
     def delete_found(self, key: TopicPartition) -> str:
         """Rename a directory that the start has found and that is not needed; the new name, to be removed."""
-        _, path = self.found.pop(key)
+        _, path = self.directories.pop(key)
         return _rename(self._files, path, key, self._new_id().hex())
 
     def take_over(self, key: TopicPartition, future: FutureLog, current: Log, former: LogDir) -> None:
@@ -221,10 +221,10 @@ def common_end(future: Log, current: Log) -> int:
         epoch = future.leader_epochs.epoch_for_offset(end - 1)
         if epoch < 0:
             return end
-        found, current_end = current.end_offset_for_epoch(epoch)
-        if found == epoch:
+        epoch_found, current_end = current.end_offset_for_epoch(epoch)
+        if epoch_found == epoch:
             return min(end, current_end)
-        end = next(start for its_epoch, start in entries if its_epoch > found)
-        if found >= 0:
+        end = next(start for its_epoch, start in entries if its_epoch > epoch_found)
+        if epoch_found >= 0:
             end = min(end, current_end)
     return max(end, future.log_start_offset)

@@ -115,8 +115,8 @@ class LogDir:
             missing.append(path)
             path = path.rpartition("/")[0]
         self._files.mkdirs(self.path)
-        for made in reversed(missing):
-            self._files.sync_dir(made.rpartition("/")[0] or "/")
+        for directory in reversed(missing):
+            self._files.sync_dir(directory.rpartition("/")[0] or "/")
 
     def identify(self, node_id: int, cluster_id: str, directory_id: str) -> None:
         """Write `meta.properties` when it is missing; DataDirMismatch when it names another node or cluster."""

@@ -47,8 +47,8 @@ class LogDirs:
     """
 
     __slots__ = (
-        "_found",
         "_held",
+        "_log_dir_of",
         "_missing",
         "_offline",
         "_unsettled",
@@ -72,8 +72,8 @@ class LogDirs:
         self.new_id = new_id
         self.dirs = [LogDir(files, path.rstrip("/") or "/") for path in paths]
         self.logs: dict[TopicPartition, Log] = {}
-        self._found: dict[TopicPartition, LogDir] = {}
-        self._held: Counter[LogDir] = Counter()  # how many of `_found` each directory has
+        self._log_dir_of: dict[TopicPartition, LogDir] = {}
+        self._held: Counter[LogDir] = Counter()  # how many of `_log_dir_of` each directory has
         self._missing: dict[TopicPartition, LogDir] = {}
         self._offline: set[TopicPartition] = set()
         self._unsettled: dict[TopicPartition, tuple[LogDir, LogDir]] = {}  # moved from, to, until `settle`
@@ -161,7 +161,7 @@ class LogDirs:
             path = f"{log_dir.path}/{name}"
             partition = layout.parse_partition_dir(name)
             if partition is not None:
-                other = self._found.get(partition, log_dir)
+                other = self._log_dir_of.get(partition, log_dir)
                 if other is not log_dir and is_of_partition(self.files, path):
                     is_copy = is_of_partition(self.files, f"{other.path}/{name}")
                     other = newest_copy(self.files, name, other, log_dir) if is_copy else log_dir
@@ -176,7 +176,7 @@ class LogDirs:
         """Find the partitions with synced records whose directory is missing."""
         for log_dir in self.dirs:
             for key, offset in log_dir.recovery_points.items():
-                if key not in self._found and offset > log_dir.log_starts.get(key, 0):
+                if key not in self._log_dir_of and offset > log_dir.log_starts.get(key, 0):
                     self._missing[key] = log_dir
 
     def forget_missing(self) -> None:
@@ -187,20 +187,20 @@ class LogDirs:
             self._forget_everywhere(key)
         self.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)  # strays are removed from it as well
 
-    def found(self) -> Iterator[TopicPartition]:
+    def not_opened(self) -> Iterator[TopicPartition]:
         """The partitions that have a directory but no opened log: after all logs are opened, these are strays."""
-        return iter([key for key in self._found if key not in self.logs and key not in self._offline])
+        return iter([key for key in self._log_dir_of if key not in self.logs and key not in self._offline])
 
     def leave_foreign(self) -> list[str]:
         """Of the directories without an opened log, leave the ones that may not belong to partitions; their paths."""
-        for key in list(self.found()):
-            path = f"{self._found[key].path}/{layout.partition_dir_name(*key)}"
+        for key in list(self.not_opened()):
+            path = f"{self._log_dir_of[key].path}/{layout.partition_dir_name(*key)}"
             if not is_known_of_partition(self.files, path):
                 self._leave(key, path)
         return list(self.foreign.values())
 
     def _leave(self, key: TopicPartition, path: str) -> None:
-        self._held[self._found.pop(key)] -= 1
+        self._held[self._log_dir_of.pop(key)] -= 1
         self.foreign[key] = path
 
     def take_offline(self, topic: str, partition: int) -> None:
@@ -209,7 +209,7 @@ class LogDirs:
         self._offline.add(key)
         log = self.logs.pop(key, None)
         if log is not None:
-            self._keep_checkpoints(self._found[key], key, log)
+            self._keep_checkpoints(self._log_dir_of[key], key, log)
 
     def bring_online(self, topic: str, partition: int) -> None:
         """Undo `take_offline`; the caller opens the log next."""
@@ -231,11 +231,11 @@ class LogDirs:
         now: float,
         home: LogDir | None = None,
         producer_expiration_ms: int = PRODUCER_EXPIRATION_MS,
-        made: NewDirectories | None = None,
+        new_directories: NewDirectories | None = None,
     ) -> Log:
         """Open a partition's log: load its directory, or make one in `home` or in the directory with the fewest logs.
 
-        A directory in `made` was made for the partition just before (`place`), so nothing is read from it.
+        A directory in `new_directories` was made for the partition just before (`place`), so nothing is read from it.
 
         A directory of a deleted topic of the same name is renamed as a stray first (R22). If it has records and another
         topic id, but no topic with that id was deleted, it is damaged: DamagedLog. One that is not of a partition is in
@@ -247,9 +247,9 @@ class LogDirs:
         log = self.logs.get(key)
         if log is not None:
             return log
-        log_dir = self._found.get(key)
+        log_dir = self._log_dir_of.get(key)
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}" if log_dir is not None else ""
-        is_made = made is not None and key in made.made
+        is_made = new_directories is not None and key in new_directories.made
         if log_dir is not None and not is_made and not self.files.is_on_same_file_system(path, log_dir.path):
             raise DamagedLog(f"{path} is on another file system than its log directory, with which it would be synced")
         other_id = self._other_id(key, path, topic_id) if log_dir is not None and not is_made else None
@@ -303,7 +303,7 @@ class LogDirs:
         before the new log is used. KafkaError(KAFKA_STORAGE_ERROR) when no directory works.
         """
         key = (topic, partition)
-        if key in self.logs or key in self._found or key in self._missing or key in self.foreign:
+        if key in self.logs or key in self._log_dir_of or key in self._missing or key in self.foreign:
             return []
         log_dir = self._chosen(key)
         stale = [(log_dir, name) for name in self._forget_predecessor(log_dir, key)]
@@ -314,16 +314,16 @@ class LogDirs:
     def unplace(self, topic: str, partition: int) -> None:
         """Undo `place`: the directory could not be made."""
         key = (topic, partition)
-        log_dir = self._found.get(key)
+        log_dir = self._log_dir_of.get(key)
         if log_dir is not None and key not in self.logs:
             self._forget(log_dir, key)
 
     def _put(self, key: TopicPartition, log_dir: LogDir) -> None:
-        held_in = self._found.get(key)
+        held_in = self._log_dir_of.get(key)
         if held_in is not log_dir:
             if held_in is not None:
                 self._held[held_in] -= 1
-            self._found[key] = log_dir
+            self._log_dir_of[key] = log_dir
             self._held[log_dir] += 1
 
     def _other_id(self, key: TopicPartition, path: str, topic_id: bytes) -> bytes | None:
@@ -344,7 +344,7 @@ class LogDirs:
         It is not deleted: its topic may have been deleted, but the metadata or its topic id may also be wrong (R22).
         """
         key = (topic, partition)
-        log_dir = self._found[key]
+        log_dir = self._log_dir_of[key]
         path = f"{log_dir.path}/{layout.partition_dir_name(topic, partition)}"
         renamed = f"{log_dir.path}/{layout.stray_dir_name(topic, partition, self.new_id().hex())}"
         self.files.rename(path, renamed)
@@ -359,7 +359,7 @@ class LogDirs:
         """
         key = (topic, partition)
         path = ""
-        if key in self._found:
+        if key in self._log_dir_of:
             path = self.rename_stray(topic, partition)
             self.strays.remove(path)  # the caller logs it
         self._missing.pop(key, None)
@@ -378,7 +378,7 @@ class LogDirs:
             self._forget(log_dir, key)
 
     def _forget(self, log_dir: LogDir, key: TopicPartition) -> None:
-        held_in = self._found.pop(key, None)
+        held_in = self._log_dir_of.pop(key, None)
         if held_in is not None:
             self._held[held_in] -= 1
         if key in self._unsettled:
@@ -411,7 +411,7 @@ class LogDirs:
 
     def dir_of(self, topic: str, partition: int) -> LogDir | None:
         """The directory that holds a partition."""
-        return self._found.get((topic, partition))
+        return self._log_dir_of.get((topic, partition))
 
     def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:
         """Make a partition that is not here yet in this directory; the last `MAX_PREFERRED` wishes are remembered."""
@@ -432,7 +432,7 @@ class LogDirs:
         OSError when nothing has changed.
         """
         key = (topic, partition)
-        current, former = self.logs[key], self._found[key]
+        current, former = self.logs[key], self._log_dir_of[key]
         self.futures.take_over(key, future, current, former)
         self.logs[key] = future.log
         self._put(key, future.log_dir)
@@ -465,7 +465,7 @@ class LogDirs:
         log = self.logs[key]
         if offset <= log.recovery_point:
             log.recovery_point = max(0, offset - 1)
-            self._write_in(self._found[key], layout.RECOVERY_POINT_CHECKPOINT)
+            self._write_in(self._log_dir_of[key], layout.RECOVERY_POINT_CHECKPOINT)
         return log.truncate_to(offset)
 
     def delete_log(self, topic: str, partition: int, *, now: float) -> LogDir:
@@ -478,7 +478,7 @@ class LogDirs:
         """
         key = (topic, partition)
         log = self.logs.pop(key)
-        log_dir = self._found[key]
+        log_dir = self._log_dir_of[key]
         log.delete_renamed(self.new_id().hex())
         self._forget(log_dir, key)
         self.deletions.schedule([log.directory], now + log.config.file_delete_delay_ms / 1000)
@@ -487,7 +487,7 @@ class LogDirs:
     def delete_offline(self, topic: str, partition: int, *, now: float) -> None:
         """Delete the files of an offline partition; its directory is removed with the next deletions that are due."""
         key = (topic, partition)
-        log_dir = self._found.get(key)
+        log_dir = self._log_dir_of.get(key)
         if log_dir is None:
             self._forget_everywhere(key)
             return
@@ -538,7 +538,7 @@ class LogDirs:
                     planned.offsets[key] = future_offset
             yield
         for at, (key, log) in enumerate(list(self.logs.items()), 1):
-            own = plans.get(self._found[key]) if self.logs.get(key) is log else None
+            own = plans.get(self._log_dir_of[key]) if self.logs.get(key) is log else None
             offset = offset_of(log)
             if own is not None and offset is not None:
                 own.offsets[key] = offset
@@ -551,14 +551,14 @@ class LogDirs:
             write()
 
     def _logs_in(self, log_dir: LogDir) -> list[tuple[TopicPartition, Log]]:
-        return [(key, log) for key, log in self.logs.items() if self._found[key] is log_dir]
+        return [(key, log) for key, log in self.logs.items() if self._log_dir_of[key] is log_dir]
 
     def logs_with_rolled_segments(self) -> list[Log]:
         """The logs with closed segments that are not synced yet: as in Kafka, a segment is synced when it rolls."""
         return [
             log
             for key, log in self.logs.items()
-            if log.recovery_point < log.segments.active.base_offset and self._found[key].failure is None
+            if log.recovery_point < log.segments.active.base_offset and self._log_dir_of[key].failure is None
         ]
 
     def close(self, broker_epoch: int = -1) -> None:
@@ -581,7 +581,7 @@ class LogDirs:
         try:
             for name in _CHECKPOINTED:
                 self._write_in(log_dir, name)
-            if failure is None and all(self._found.get(key) is not log_dir for key in self._offline):
+            if failure is None and all(self._log_dir_of.get(key) is not log_dir for key in self._offline):
                 log_dir.mark_clean(broker_epoch)
         except OSError as error:
             failure = failure or error

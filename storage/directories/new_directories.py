@@ -15,7 +15,7 @@ from barnabas.storage.files import Files
 from barnabas.storage.layout import TopicPartition
 
 
-class _Wanted(NamedTuple):
+class _NewPartition(NamedTuple):
     key: TopicPartition
     path: str
     topic_id: bytes
@@ -24,26 +24,26 @@ class _Wanted(NamedTuple):
 class NewDirectories:
     """Directories to make."""
 
-    __slots__ = ("_files", "_wanted", "failures", "made")
+    __slots__ = ("_files", "_partitions", "failures", "made")
 
     def __init__(self, files: Files) -> None:
         self._files = files
-        self._wanted: list[_Wanted] = []
+        self._partitions: list[_NewPartition] = []
         self.made: set[TopicPartition] = set()
         """The partitions whose directories were made; not those whose directory was there already."""
         self.failures: dict[TopicPartition, OSError] = {}
         """Why a directory could not be made."""
 
     def __len__(self) -> int:
-        return len(self._wanted)
+        return len(self._partitions)
 
     def add(self, key: TopicPartition, path: str, topic_id: bytes) -> None:
         """Have a directory made."""
-        self._wanted.append(_Wanted(key, path, topic_id))
+        self._partitions.append(_NewPartition(key, path, topic_id))
 
     def make(self) -> None:
         """Make the directories; the outcomes are in `made` and `failures`. May be called in a thread."""
-        for new in self._wanted:
+        for new in self._partitions:
             try:
                 if not self._files.exists(new.path):
                     make_directory(self._files, new.path, new.topic_id, 0)

@@ -42,17 +42,17 @@ class OffsetAndTimestamp(NamedTuple):
 class LookupBudget:
     """How much lookups may still do in this step, in units."""
 
-    __slots__ = ("left",)
+    __slots__ = ("units",)
 
-    def __init__(self, left: int = IN_PLACE_UNITS) -> None:
-        self.left = left
+    def __init__(self, units: int = IN_PLACE_UNITS) -> None:
+        self.units = units
 
     def spend(self, units: int) -> Steps[None]:
         """Count work; ends the step if the budget is used up."""
-        self.left -= units
-        if self.left < 0:
+        self.units -= units
+        if self.units < 0:
             yield
-            self.left = _STEP_UNITS
+            self.units = _STEP_UNITS
 
 
 class _Limits(Protocol):
@@ -117,8 +117,8 @@ def _greatest(log: SearchedLog, budget: LookupBudget) -> Steps[OffsetAndTimestam
 
 
 def _spend(log: SearchedLog, segment: Segment, budget: LookupBudget, units: int) -> Steps[None]:
-    budget.left -= units
-    if budget.left < 0:
+    budget.units -= units
+    if budget.units < 0:
         yield from budget.spend(0)
         if not _has(log.segments, segment):
             raise _SegmentGone
@@ -159,7 +159,7 @@ def _in_batch(
         try:
             next(steps)
         except StopIteration as end:
-            budget.left -= search.units - counted
+            budget.units -= search.units - counted
             if end.value is None:
                 return None
             offset, found_timestamp = end.value

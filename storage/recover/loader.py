@@ -181,13 +181,13 @@ def _load_producers(state: LogState, offsets: list[int], *, trusted: bool) -> No
     `offsets` are the snapshots' offsets. `trusted`: the last stop was clean, so the snapshots are complete and synced.
     """
     bases = {segment.base_offset for segment in state.segments}
-    kept = [offset for offset in offsets if offset <= state.log_end_offset]
+    usable = [offset for offset in offsets if offset <= state.log_end_offset]
     for offset in offsets:
-        if offset > state.log_end_offset or (offset not in bases and offset != kept[-1]):
+        if offset > state.log_end_offset or (offset not in bases and offset != usable[-1]):
             state.snapshots.remove(offset)
     if not trusted:
-        state.snapshots.unsynced = [offset for offset in kept if offset >= state.recovery_point]
-    if trusted and not kept:
+        state.snapshots.unsynced = [offset for offset in usable if offset >= state.recovery_point]
+    if trusted and not usable:
         state.producers.clear(state.log_end_offset)  # as in Kafka: no snapshot after a clean stop means no producers
     elif trusted or state.producers.end_offset != state.log_end_offset:
-        producer_replay.replay(state.segments, state.snapshots, kept, state.producers, state.log_end_offset)
+        producer_replay.replay(state.segments, state.snapshots, usable, state.producers, state.log_end_offset)

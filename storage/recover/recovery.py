@@ -139,9 +139,9 @@ def _cut(state: LogState, segments: list[Segment], position: int, end: int) -> N
     """Cut the log at a position of the first of these segments; durable, so that a later crash does not undo it."""
     first, *following = segments
     size = first.size - position + sum(segment.size for segment in following)
-    kept: list[str] = []
+    copies: list[str] = []
     if any(segment.size for segment in following) or has_valid_batch_behind(first, position, end):
-        kept = _copy_tail(state, segments, position)
+        copies = _copy_tail(state, segments, position)
     if position or first.base_offset == end:
         first.cut_file(position)
     else:
@@ -149,15 +149,15 @@ def _cut(state: LogState, segments: list[Segment], position: int, end: int) -> N
     for segment in following:
         state.segments.remove(segment)
         segment.delete()
-    if following or kept:
+    if following or copies:
         state.files.sync_dir(state.directory)
-    state.torn = TornTail(end, size, kept)
+    state.torn = TornTail(end, size, copies)
 
 
 def _copy_tail(state: LogState, segments: list[Segment], position: int) -> list[str]:
     """Copy the data that is about to be cut to `.damaged` files, durably; their paths."""
     files = state.files
-    kept = []
+    copies = []
     for segment in segments:
         target = free_damaged_path(files, segment.path(layout.LOG_SUFFIX))
         file = files.open(target)
@@ -166,7 +166,7 @@ def _copy_tail(state: LogState, segments: list[Segment], position: int) -> list[
             piece = segment.read_bytes(at, min(_COPY_CHUNK, segment.size - at))
             files.write_at(file, piece, at - position)
         files.sync(file)
-        kept.append(target)
+        copies.append(target)
         position = 0
     files.sync_dir(state.directory)
-    return kept
+    return copies

@@ -73,11 +73,11 @@ class TxnIndex:
 
     def truncate_to(self, offset: int) -> None:
         """Remove the transactions that end at or above `offset`."""
-        kept = [entry for entry in self.entries if entry.last_offset < offset]
-        self.entries = kept
-        if self._saved > len(kept):
-            self._files.truncate(self._files.open(self.path), len(kept) * ENTRY_SIZE)
-            self._saved = len(kept)
+        remaining = [entry for entry in self.entries if entry.last_offset < offset]
+        self.entries = remaining
+        if self._saved > len(remaining):
+            self._files.truncate(self._files.open(self.path), len(remaining) * ENTRY_SIZE)
+            self._saved = len(remaining)
 
     def save(self) -> None:
         """Write the entries that are not in the file yet; without entries remove the file."""

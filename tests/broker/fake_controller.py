@@ -52,7 +52,7 @@ from barnabas.wire.messages.raft import (
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID
 from tests.broker.scripted_nodes import Answers, ScriptedNode, Wire
-from tests.support.memory.broker import START_MS
+from tests.support.world import START_MS
 
 CLUSTER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 FEATURES = [FeatureLevelRecord(name="metadata.version", feature_level=33)]
@@ -154,7 +154,7 @@ class FakeController:
     def fetch(self, request: FetchRequest, _: int) -> FetchResponse | None:
         if id(request) not in self._waits_since:
             self.fetches.append(request)
-        since = self._waits_since.setdefault(id(request), self._wire.time)
+        since = self._waits_since.setdefault(id(request), self._wire.now)
         quorum = self.quorum
         asked = request.topics[0].partitions[0]
         data = FetchResponsePartitionData(high_watermark=quorum.high_watermark)
@@ -180,7 +180,7 @@ class FakeController:
         else:
             self._read(asked.fetch_offset, asked.last_fetched_epoch, data)
             is_new = data.records or asked.high_watermark != quorum.high_watermark or self._is_special(data)
-            if not is_new and self._wire.time - since < request.max_wait_ms / 1000:
+            if not is_new and self._wire.now - since < request.max_wait_ms / 1000:
                 return None
         return answer
 
@@ -286,10 +286,8 @@ class JoinedBroker:
         self.broker, self.member, self.remote = open_member(
             config,
             [str(path) for path in directories],
+            wire.world,
             connect,
-            flushes=wire.disk,
-            now=lambda: wire.time,
-            now_ms=lambda: START_MS + int((wire.time - 1000.0) * 1000),
         )
 
     @property

@@ -5,9 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import FORWARDING
-from barnabas.broker.net.connection import Connection
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import encode_request, encode_response, parse_request_header
 from barnabas.wire.messages.cluster import (
@@ -58,20 +56,9 @@ class Forwarded:
 
 def client_of(wire: Wire, member: JoinedBroker) -> Client:
     memory = SimpleNamespace(
-        broker=member.broker, clock=SimpleNamespace(now=wire.time), create_topic=None, flushes=None, disk=None
+        broker=member.broker, clock=wire, kind=FORWARDING, listener="PLAINTEXT", address=("127.0.0.1", 9092)
     )
-    client = Client(memory)  # type: ignore[arg-type]
-    client.connection = Connection(
-        Dispatcher(member.broker, FORWARDING).dispatch,
-        listener="PLAINTEXT",
-        peer=("10.0.0.1", 5000),
-        local=("127.0.0.1", 9092),
-        max_frame_bytes=1 << 20,
-        buffers=client.buffers,
-        on_output=client._on_output,
-        clock=lambda: wire.time,
-    )
-    return client
+    return Client(memory, max_frame_bytes=1 << 20)
 
 
 def creation(name: str = "t", **fields: int) -> CreateTopicsRequest:

@@ -15,6 +15,7 @@ from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.outgoing import Outgoing
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.steps import StepRunner
+from barnabas.broker.world import World
 from barnabas.wire.clients.connection import Connection as Protocol
 from barnabas.wire.clients.connection import ConnectionClosed, NeedData, RequestReceived
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,7 +23,7 @@ from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, 
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from tests.support.memory.broker import START_MS, Flushes
+from tests.support.world import START_MS, Flushes
 
 MAX_TURNS = 3000
 STEP_S = 0.01
@@ -163,9 +164,10 @@ class Wire:
     """The broker's side: a reactor with outgoing connections, and the test's clock."""
 
     def __init__(self) -> None:
-        self.time = 1000.0
-        self.loop = Loop(lambda: self.time, lambda: START_MS + int((self.time - 1000.0) * 1000))
+        self.now = 1000.0
         self.disk = Flushes()
+        self.world = World(now=lambda: self.now, now_ms=lambda: self.now_ms, disk=self.disk)
+        self.loop = Loop(self.world.now, self.world.now_ms)
         self.runner = StepRunner(self.loop, self.disk)
         self.reactor = Reactor(self.loop, Limits(), lambda connection, frame: None)
         self.outgoing = Outgoing(self.loop, self.disk)
@@ -173,6 +175,11 @@ class Wire:
         self.nodes: list[ScriptedNode] = []
         self.loops = [self.loop]
         self.to_close = [self.outgoing]
+
+    @property
+    def now_ms(self) -> int:
+        """The wall clock, ms since 1970."""
+        return START_MS + int((self.now - 1000.0) * 1000)
 
     def node(self, port: int = 0) -> ScriptedNode:
         node = ScriptedNode(port)
@@ -184,7 +191,7 @@ class Wire:
         for node in self.nodes:
             node.turn()
         for loop in self.loops:
-            loop.timers.fire(self.time)
+            loop.timers.fire(self.now)
             loop.end_turn()
 
     def until(self, condition: Callable[[], object]) -> None:
@@ -202,9 +209,9 @@ class Wire:
 
     def advance(self, seconds: float) -> None:
         """Advance the time in small steps; in each step every node takes turns."""
-        end = self.time + seconds
-        while self.time < end - 1e-9:
-            self.time = min(end, self.time + STEP_S)
+        end = self.now + seconds
+        while self.now < end - 1e-9:
+            self.now = min(end, self.now + STEP_S)
             for _ in range(TURNS_OF_STEP):
                 self.turn(0.0)
 

@@ -13,11 +13,11 @@ import pytest
 from barnabas.kit.cassette.batches import closed, opened
 from barnabas.kit.cassette.exchange import Exchange
 from barnabas.kit.cassette.secrets import SECRET
-from barnabas.kit.cassette.text import HEADER, CassetteError, name_of, read, text_of
+from barnabas.kit.cassette.text import HEADER, CassetteError, read, text_of
 from barnabas.tools.dump.secrets import HIDDEN
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.batches.records import Codec, ControlRecordType, build_batch, control_batch
-from barnabas.wire.codec.json_form import from_json, json_name, to_json
+from barnabas.wire.codec.json_form import api_name, from_json, json_name, to_json
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
@@ -263,4 +263,4 @@ def test_a_value_that_is_nested_too_deep() -> None:
 
 
 def test_names_of_apis() -> None:
-    assert name_of(ApiKey.ADD_PARTITIONS_TO_TXN) == "AddPartitionsToTxn"
+    assert api_name(ApiKey.ADD_PARTITIONS_TO_TXN) == "AddPartitionsToTxn"

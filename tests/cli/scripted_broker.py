@@ -88,16 +88,16 @@ class ScriptedBroker:
             while data := connection.recv(65536):
                 protocol.receive_data(data)
                 while isinstance(event := protocol.next_event(), RequestReceived):
-                    answer = self._answer(event.request)
-                    connection.sendall(b"".join(bytes(chunk) for chunk in protocol.send_response(answer, event)))
+                    response = self._answer(event.request)
+                    connection.sendall(b"".join(bytes(chunk) for chunk in protocol.send_response(response, event)))
         except (ConnectionDropped, ProtocolError, OSError):
             return
 
     def _answer(self, request: Message) -> Message:
         if isinstance(request, ApiVersionsRequest):
             keys = [
-                ApiVersion(api_key=one.api_key, min_version=one.min_version, max_version=one.max_version)
-                for one in SPOKEN
+                ApiVersion(api_key=kind.api_key, min_version=kind.min_version, max_version=kind.max_version)
+                for kind in SPOKEN
             ]
             return ApiVersionsResponse(api_keys=keys)
         if isinstance(request, MetadataRequest):

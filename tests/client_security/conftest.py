@@ -13,9 +13,9 @@ from tests.support.processes.secured import Secured
 
 @pytest.fixture(scope="session", params=["barnabas", pytest.param("kafka", marks=[pytest.mark.jvm, pytest.mark.soak])])
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    found = Secured(tmp_path_factory.mktemp("secured"), request.param)
-    with found.server:
-        yield found
+    secured_broker = Secured(tmp_path_factory.mktemp("secured"), request.param)
+    with secured_broker.server:
+        yield secured_broker
 
 
 @pytest.fixture

@@ -57,10 +57,10 @@ def test_the_decision_is_that_of_the_broker(admin, secured, alice, topic_name) -
 
     def decides() -> tuple[str, str]:
         ran = admin("acl", "test", "topic", name, *who, "--operation", "write", "-o", "json")
-        answer = ran.json
+        response = ran.json
         tried = alice("produce", name, stdin="x\n")
-        assert (answer["result"] == "allowed") == (tried.code == 0) == (ran.code == 0), (answer, tried.stderr)
-        return answer["because"], answer["acl"]
+        assert (response["result"] == "allowed") == (tried.code == 0) == (ran.code == 0), (response, tried.stderr)
+        return response["because"], response["acl"]
 
     assert decides() == ("the resource has no ACL", None)
     admin("acl", "add", "topic", name, "--user", "bob", "--operation", "write").ok()
@@ -75,7 +75,7 @@ def test_the_decision_is_that_of_the_broker(admin, secured, alice, topic_name) -
     admin("acl", "remove", "topic", name[:7]).ok()
     super_user = admin("acl", "test", "topic", name, "--user", "admin", "--operation", "write", "-o", "json")
     if secured.kind == "kafka":
-        assert "the broker does not tell super.users" in super_user.stderr
+        assert "the broker does not return super.users" in super_user.stderr
     else:
         assert super_user.json["because"] == "User:admin is a super user"
 

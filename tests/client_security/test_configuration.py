@@ -13,7 +13,7 @@ from barnabas.client.security.scram import login
 from barnabas.client.security.settings import security_from
 from barnabas.coord.security.exchange import InvalidCredentials
 from tests.support.cases import for_each
-from tests.support.security.key_stores import Authority
+from tests.support.security.certificates import Authority
 
 SECRET = "s3cr3t-of-the-test"
 
@@ -130,15 +130,16 @@ def test_a_jks_store_is_refused_with_the_command_that_converts_it(tmp_path: Path
     ],
 )
 def test_a_pkcs12_store_needs_its_password(tmp_path: Path, own: dict[str, str], words: str) -> None:
-    store = Authority().sign("carol").pkcs12_file(tmp_path / "own.p12", "changeit")
+    store = tmp_path / "own.p12"
+    store.write_bytes(Authority().sign("carol").pkcs12("changeit"))
     properties = {"security.protocol": "SSL", "ssl.keystore.location": str(store)}
     assert words in refusal(properties | own)
     assert security_from(properties | {"ssl.keystore.password": "changeit"}) is not None
 
 
 def test_an_encrypted_key_needs_its_password(tmp_path: Path) -> None:
-    store = Authority().sign("carol").pem_file(tmp_path / "own.pem", "key-secret")
-    properties = {"security.protocol": "SSL", "ssl.keystore.location": str(store)}
+    store = Authority().sign("carol").write(tmp_path / "own.pem", "key-secret")
+    properties = {"security.protocol": "SSL", "ssl.keystore.location": store}
     assert "ssl.key.password is missing" in refusal(properties)
     assert "another password" in refusal(properties | {"ssl.key.password": SECRET})
     assert security_from(properties | {"ssl.key.password": "key-secret"}) is not None
@@ -148,9 +149,9 @@ def test_a_key_of_another_certificate_is_refused() -> None:
     authority = Authority()
     carol, dave = authority.sign("carol"), authority.sign("dave")
     properties = {"security.protocol": "SSL", "ssl.keystore.key": carol.key_pem()}
-    text = refusal(properties | {"ssl.keystore.certificate.chain": dave.certificate_pem})
+    text = refusal(properties | {"ssl.keystore.certificate.chain": dave.chain_pem})
     assert "private key that is not the one of its certificate" in text
-    assert security_from(properties | {"ssl.keystore.certificate.chain": carol.certificate_pem}) is not None
+    assert security_from(properties | {"ssl.keystore.certificate.chain": carol.chain_pem}) is not None
 
 
 def test_names_are_checked_unless_that_is_turned_off() -> None:

@@ -15,7 +15,7 @@ from barnabas.client.security.scram import credential
 from barnabas.client.security.settings import security_from
 from tests.support.processes.commands import run_command
 from tests.support.processes.secured import SESSION_MS, Secured
-from tests.support.security.key_stores import Authority
+from tests.support.security.certificates import Authority
 
 SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ADMIN = {"sasl_mechanism": "PLAIN", "sasl_username": "admin", "sasl_password": "admin-secret"}
@@ -54,14 +54,15 @@ def scram_user(secured: Secured) -> str:
 
 def test_tls_with_a_trust_store_of_each_kind(secured: Secured, tmp_path: Path) -> None:
     assert works(connected(secured, "SSL"))
-    store = str(secured.authority.pkcs12_file(tmp_path / "trust.p12", "changeit"))
+    store = tmp_path / "trust.p12"
+    store.write_bytes(secured.authority.trust_store("changeit"))
     assert works(
         Cluster(
             secured.address("SSL"),
             security=security_from(
                 {
                     "security.protocol": "SSL",
-                    "ssl.truststore.location": store,
+                    "ssl.truststore.location": str(store),
                     "ssl.truststore.password": "changeit",
                     "ssl.truststore.type": "PKCS12",
                 }
@@ -74,12 +75,13 @@ def test_tls_with_a_trust_store_of_each_kind(secured: Secured, tmp_path: Path) -
 
 def test_a_client_certificate_is_shown(secured: Secured, tmp_path: Path) -> None:
     own = secured.authority.sign("carol")
-    encrypted = str(own.pem_file(tmp_path / "own.pem", "key-secret"))
+    encrypted = own.write(tmp_path / "own.pem", "key-secret")
     assert works(connected(secured, "SSL", ssl_keystore_location=encrypted, ssl_key_password="key-secret"))
-    store = str(own.pkcs12_file(tmp_path / "own.p12", "changeit"))
-    assert works(connected(secured, "SSL", ssl_keystore_location=store, ssl_keystore_password="changeit"))
-    stranger = Authority("strangers").sign("mallory").pem_file(tmp_path / "stranger.pem")
-    text = failure(connected(secured, "SSL", ssl_keystore_location=str(stranger)), TlsFailed)
+    store = tmp_path / "own.p12"
+    store.write_bytes(own.pkcs12("changeit"))
+    assert works(connected(secured, "SSL", ssl_keystore_location=str(store), ssl_keystore_password="changeit"))
+    stranger = Authority("strangers").sign("mallory").write(tmp_path / "stranger.pem")
+    text = failure(connected(secured, "SSL", ssl_keystore_location=stranger), TlsFailed)
     assert "does not accept the client's certificate" in text
 
 
@@ -154,7 +156,7 @@ def test_a_wrong_password(secured: Secured, protocol: str) -> None:
 def test_another_name_and_an_unknown_ca(secured: Secured, tmp_path: Path) -> None:
     assert "is for another name" in failure(connected(secured, "SSL", host="localhost"), TlsFailed)
     assert works(connected(secured, "SSL", host="localhost", ssl_endpoint_identification_algorithm=""))
-    other = Authority("others").pem_file(tmp_path / "other.pem")
+    other = Authority("others").write(tmp_path / "other.pem")
     properties = {"security.protocol": "SSL", "ssl.truststore.location": str(other)}
     cluster = Cluster(secured.address("SSL"), security=security_from(properties))
     assert "is not signed by a CA that is trusted" in failure(cluster, TlsFailed)
@@ -204,8 +206,8 @@ def test_every_kind_of_command_logs_in(secured: Secured, admin, config_file, top
     file = config_file(secured.properties("SASL_SSL", **ADMIN))
     examined = run_command("doctor", "-b", address, "--command-config", file).ok()
     assert "failed" not in examined.stdout
-    told = run_command("doctor", "-b", address)
-    assert (told.code, "expects TLS" in told.stdout) == (3, True)
+    ran = run_command("doctor", "-b", address)
+    assert (ran.code, "expects TLS" in ran.stdout) == (3, True)
 
     keys = {
         "security.protocol": "SASL_SSL",

@@ -13,7 +13,7 @@ import pytest
 from tests.support.cases import for_each
 from tests.support.processes.commands import run_command
 from tests.support.processes.secured import Secured
-from tests.support.security.key_stores import DAY, Authority
+from tests.support.security.certificates import YESTERDAY, Authority
 from tests.support.waiting import wait_for
 
 WAIT_S = 30.0
@@ -23,9 +23,9 @@ ALICE = {"sasl_mechanism": "PLAIN", "sasl_username": "alice", "sasl_password": "
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    found = Secured(tmp_path_factory.mktemp("told"), "barnabas")
-    with found.server:
-        yield found
+    secured_broker = Secured(tmp_path_factory.mktemp("told"), "barnabas")
+    with secured_broker.server:
+        yield secured_broker
 
 
 def logged(broker: Secured, tmp_path: Path, to: str, properties: dict[str, str], *command: str) -> str:
@@ -69,32 +69,34 @@ def test_log_ins_that_fail(broker: Secured, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("not.a.token")
     bearer = {"sasl_mechanism": "OAUTHBEARER", "sasl_oauthbearer_token_endpoint_url": token.as_uri()}
-    told = logged(broker, tmp_path, "SASL_SSL", broker.properties("SASL_SSL", **bearer))
-    assert '({"status":"invalid_token"}: a token with a signature, where none is expected)' in told
+    lines = logged(broker, tmp_path, "SASL_SSL", broker.properties("SASL_SSL", **bearer))
+    assert '({"status":"invalid_token"}: a token with a signature, where none is expected)' in lines
 
 
 def test_certificates_that_are_not_accepted(broker: Secured, tmp_path: Path) -> None:
     own = tmp_path / "own.pem"
     shown = broker.properties("SSL", ssl_keystore_location=str(own))
-    Authority("strangers").sign("mallory").pem_file(own)
+    Authority("strangers").sign("mallory").write(own)
     assert "(SSL handshake failed): the certificate of the peer is not valid: it is not signed by a CA" in logged(
         broker, tmp_path, "SSL", shown
     )
-    broker.authority.sign("carol", lasts=-DAY).pem_file(own)
+    broker.authority.sign("carol", end=YESTERDAY).write(own)
     assert "the certificate of the peer is not valid: certificate has expired" in logged(broker, tmp_path, "SSL", shown)
-    other = str(Authority("others").pem_file(tmp_path / "other.pem"))
+    other = Authority("others").write(tmp_path / "other.pem")
     told = logged(broker, tmp_path, "SSL", {"security.protocol": "SSL", "ssl.truststore.location": other})
     assert "the peer does not trust the certificate of this node" in told
 
 
 def test_what_no_acl_allows(broker: Secured, tmp_path: Path) -> None:
     alice = broker.properties("SASL_SSL", **ALICE)
-    told = logged(broker, tmp_path, "SASL_SSL", alice, "produce", "orders")
-    assert "User:alice is Denied operation = " in told
+    lines = logged(broker, tmp_path, "SASL_SSL", alice, "produce", "orders")
+    assert "User:alice is Denied operation = " in lines
     options = ("-b", broker.address("SASL_SSL"), "--command-config", str(tmp_path / "client.properties"))
     assert "this user may write to no topic" in run_command("produce", "orders", *options, stdin="x\n").stderr
     own = {"bootstrap": broker.harness, "BARNABAS_COMMAND_CONFIG": broker.command_config}
     run_command("topic", "create", "orders", **own).ok()
     run_command("acl", "add", "topic", "orders", "--user", "alice", "--operation", "read", **own).ok()
-    told = logged(broker, tmp_path, "SASL_SSL", alice, "consume", "orders", "-g", "billing", "-e")
-    assert "User:alice is Denied operation = DESCRIBE from host = 127.0.0.1 on resource = Group:LITERAL:billing" in told
+    lines = logged(broker, tmp_path, "SASL_SSL", alice, "consume", "orders", "-g", "billing", "-e")
+    assert (
+        "User:alice is Denied operation = DESCRIBE from host = 127.0.0.1 on resource = Group:LITERAL:billing" in lines
+    )

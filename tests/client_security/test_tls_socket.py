@@ -14,7 +14,7 @@ import pytest
 
 from barnabas.client.errors import TimedOut, TlsFailed
 from barnabas.client.security.tls import TlsSocket
-from tests.support.security.key_stores import Authority
+from tests.support.security.certificates import Authority
 
 
 class Peer:
@@ -48,7 +48,7 @@ def contexts(tmp_path: Path, *hosts: str) -> tuple[ssl.SSLContext, ssl.SSLContex
     """The client's and the server's, of one CA."""
     authority = Authority()
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(authority.sign("server", *hosts).pem_file(tmp_path / "server.pem"))
+    server.load_cert_chain(authority.sign("server", hosts).write(tmp_path / "server.pem"))
     client = ssl.create_default_context(cadata=authority.pem)
     return client, server
 

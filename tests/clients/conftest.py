@@ -29,7 +29,7 @@ def spark(spark_session: Any) -> Iterator[Any]:
 @pytest.fixture
 def create(broker: Server, topic_name: Callable[..., str]) -> Callable[..., str]:
     """A factory of topics: `create(partitions=1, name=None, **config) -> name`."""
-    from tests.clients.spark_kit import create_topic
+    from tests.clients.spark.spark_kit import create_topic
 
     def create_named(partitions: int = 1, name: str | None = None, **config: str) -> str:
         return create_topic(broker, name or topic_name(), partitions, **config)

@@ -27,16 +27,17 @@ from pathlib import Path
 
 from barnabas.client.admin.reassignments import reassign
 from compat.checker.finding import Finding
-from tests.cluster import coordinator_work
-from tests.cluster.admin_faults import AdminFaults
-from tests.cluster.coordinator_work import CoordinatorWork
-from tests.cluster.disk_faults import DISK_FAULTS, DiskFaults
-from tests.cluster.faulty_broker import FaultyNode
-from tests.cluster.replicas import differences
+from tests.cluster.disturbances.admin_faults import AdminFaults
+from tests.cluster.disturbances.disk_faults import DISK_FAULTS, DiskFaults
+from tests.cluster.disturbances.faulty_broker import FaultyNode
+from tests.cluster.disturbances.supervised import SupervisedCluster
+from tests.cluster.disturbances.supervisor_faults import SupervisorFaults
+from tests.cluster.load import coordinator_work
+from tests.cluster.load.coordinator_work import CoordinatorWork
+from tests.cluster.load.replicas import differences
+from tests.cluster.load.resent import take_resent
+from tests.cluster.load.work import PARTITIONS, Work, create_topic
 from tests.cluster.rolling import behind, end_in_order
-from tests.cluster.supervised import SupervisedCluster
-from tests.cluster.supervisor_faults import SupervisorFaults
-from tests.cluster.work import PARTITIONS, Work, create_topic
 from tests.support.cluster.asking import client, is_in_sync, leader, partitions
 from tests.support.cluster.clusters import BrokerNode, Cluster
 from tests.support.cluster.links import CUTS, Links
@@ -173,6 +174,7 @@ class Faults:
 
     def _compare(self) -> None:
         dirs = {broker: node.data_dir for broker, node in self.cluster.brokers.items()}
+        take_resent(self.outcome.findings, next(iter(dirs.values())))
         try:
             wait_for(lambda: not differences(dirs), "replicas with the same bytes", 20.0, errors=ANY_ERROR)
         except AssertionError:

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from compat.exactly_once.share_run import SHARE_BROKER
-from tests.cluster.loads import Copies, Load
+from tests.cluster.load.loads import Copies, Load
+from tests.cluster.load.stream_loads import Spark, Streams
 from tests.cluster.rolling import Outcome, Rolling, Step, end_in_order
-from tests.cluster.stream_loads import Spark, Streams
 from tests.support.cluster.clusters import BrokerNode, Cluster
 from tests.support.cluster.kafka_node import KafkaNode
 from tests.support.processes.server import Server

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import coordinator_work
 from tests.cluster.faults import Faults, Outcome
+from tests.cluster.load import coordinator_work
 from tests.support.cluster.clusters import Cluster
 from tests.support.volume import first_seed
 

@@ -15,9 +15,9 @@ from barnabas.client.admin.configs import SET, ConfigChange, alter_config
 from barnabas.client.admin.reassignments import elect_leaders, reassign
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
-from tests.cluster.coordinator_clients import OFFSETS, PARTITIONS, PATIENCE_S, STATE, TRANSACTIONS, Reader, write
-from tests.cluster.replicas import differences
-from tests.cluster.work import create_topic
+from tests.cluster.load.coordinator_clients import OFFSETS, PARTITIONS, PATIENCE_S, STATE, TRANSACTIONS, Reader, write
+from tests.cluster.load.replicas import differences
+from tests.cluster.load.work import create_topic
 from tests.support.cluster.asking import client, is_in_sync, leader, partitions
 from tests.support.cluster.clusters import Cluster
 from tests.support.jvm.kafka_tools import Tools

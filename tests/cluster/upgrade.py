@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from compat.exactly_once.share_run import SHARE_BROKER
-from tests.cluster.loads import Copies, Load
+from tests.cluster.load.loads import Copies, Load
 from tests.cluster.rolling import Outcome, Rolling, Step, end_in_order
 from tests.support.cluster.clusters import Cluster
 from tests.support.processes.server import ROOT, Server

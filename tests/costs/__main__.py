@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.costs.broker import ROOT
 from tests.costs.count import Cost, NotCounted, count_all
 from tests.costs.kind import Kind
-from tests.costs.kinds import KINDS
+from tests.costs.kinds.all import KINDS
 from tests.costs.layers import LAYERS, short_path
 from tests.costs.python import why_not
 from tests.costs.table import PATH, WRITE, Row, Table, read, row_of, text_of

@@ -8,7 +8,7 @@ import pytest
 
 from tests.costs.broker import ROOT
 from tests.costs.count import Cost, count_all
-from tests.costs.kinds import KINDS
+from tests.costs.kinds.all import KINDS
 from tests.costs.python import why_not
 from tests.costs.table import failure, other_versions, problems, read, row_of
 

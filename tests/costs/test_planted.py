@@ -9,10 +9,10 @@ import pytest
 
 from tests.costs.broker import ROOT
 from tests.costs.count import Cost, count_all
-from tests.costs.kinds import KINDS
+from tests.costs.kinds.all import KINDS
 from tests.costs.python import why_not
 from tests.costs.table import other_versions, problems, read, row_of
-from tests.mutants.cost_mutants import COSTS
+from tests.mutants.broker.cost_mutants import COSTS
 from tests.mutants.mutant import Mutant
 
 pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark.timeout(300)]

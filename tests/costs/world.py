@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.costs.broker import ROOT, CountedBroker
 from tests.costs.client import Client, Stream, TlsStream
-from tests.costs.fetching import wait_for_ever
+from tests.costs.kinds.fetching import wait_for_ever
 from tests.support.processes.ports import free_port
 
 HOST = "127.0.0.1"

@@ -84,7 +84,7 @@ class Host:
         self.log_dirs.deleted_topics.add_all(ledger.deleted_topics)
         for key, partition in ledger.partitions.items():
             self.open_log(key, partition.topic_id)
-        for topic, index in list(self.log_dirs.found()):
+        for topic, index in list(self.log_dirs.not_opened()):
             self.log_dirs.rename_stray(topic, index)
         self.log_dirs.forget_missing()
         self.promise(Identified(cluster_id), ledger)

@@ -35,7 +35,7 @@ from barnabas.wire.messages.offsets import (
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.wire.types import uuid_to_text
-from tests.hostile.absurd import Case, Names, cases, changes
+from tests.hostile.fuzz.absurd import Case, Names, cases, changes
 from tests.support.memory.broker import MemoryBroker
 
 HELD_LIMIT_S = 0.250

@@ -14,8 +14,8 @@ import pytest
 
 from barnabas.broker.apis.registry import BROKER_APIS
 from barnabas.wire.errors import ProtocolError
-from tests.hostile.absurd import Case, cases, changes
 from tests.hostile.costs import CostlyBroker
+from tests.hostile.fuzz.absurd import Case, cases, changes
 from tests.support.cases import for_each
 
 FEW, MANY = 120, 240

@@ -117,7 +117,7 @@ def _pytest(*paths: str) -> None:
 
 
 def test_parts_that_differ_pass_their_tests() -> None:
-    _pytest("tests/storage/test_log_dirs.py", "tests/broker/net/test_reactor.py")
+    _pytest("tests/storage/directories/test_log_dirs.py", "tests/broker/net/test_reactor.py")
 
 
 @pytest.mark.soak

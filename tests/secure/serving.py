@@ -67,16 +67,16 @@ class SecureServe:
 
     def python(self, client: str, text: str | None = None) -> dict[str, Any]:
         """The configuration of a client in Python, as printed."""
-        found = re.search(rf"^# {client}\nsecured = (\{{.*?^\}})", text or self.shown, re.MULTILINE | re.DOTALL)
-        assert found is not None, self.shown
-        configuration: dict[str, Any] = ast.literal_eval(found[1])
+        match = re.search(rf"^# {client}\nsecured = (\{{.*?^\}})", text or self.shown, re.MULTILINE | re.DOTALL)
+        assert match is not None, self.shown
+        configuration: dict[str, Any] = ast.literal_eval(match[1])
         return configuration
 
     def java(self) -> dict[str, str]:
         """The properties of Java's client, as printed."""
-        found = re.search(r"^# Java.*?\n(.*?)\n\n", self.shown, re.MULTILINE | re.DOTALL)
-        assert found is not None, self.shown
-        return parse_properties(found[1])
+        match = re.search(r"^# Java.*?\n(.*?)\n\n", self.shown, re.MULTILINE | re.DOTALL)
+        assert match is not None, self.shown
+        return parse_properties(match[1])
 
     def certificate(self) -> bytes:
         """The certificate (DER) that a new connection is shown, checked with the CA's."""

@@ -91,13 +91,13 @@ def test_any_operation_may_fail(tmp_path: Path, act: Act, is_there: bool, code: 
             assert os.strerror(code) in failure
             assert "\n" not in failure
         after = contents(folder)
-        kept = {name: text for name, text in before.items() if name in ("ca.pem", "ca.key", "client.properties")}
+        remaining = {name: text for name, text in before.items() if name in ("ca.pem", "ca.key", "client.properties")}
         if act is not new_address:
-            assert {name: after[name] for name in kept} == kept, f"{files.counted[-1]} has replaced a file"
+            assert {name: after[name] for name in remaining} == remaining, f"{files.counted[-1]} has replaced a file"
         act(folder)
         check_whole(folder)
-        assert {name: contents(folder)[name] for name in ("ca.pem", "ca.key") if name in kept} == {
-            name: text for name, text in kept.items() if name != "client.properties"
+        assert {name: contents(folder)[name] for name in ("ca.pem", "ca.key") if name in remaining} == {
+            name: text for name, text in remaining.items() if name != "client.properties"
         }
     assert number > 3, "hardly any operation was seen"
 

@@ -147,18 +147,20 @@ class SecretHolder:
 
     def found(self) -> list[tuple[str, str]]:
         """Each secret that was shown, with where; a token's end and a key's line count as well."""
-        encoded = {base64.b64encode(one.encode()).decode().rstrip("=")[:20]: one for one in self.secrets}
-        places = [(one, where) for where, text in self.shown.items() for one in self.secrets if one in text]
-        return places + [(one, where) for where, text in self.shown.items() for e, one in encoded.items() if e in text]
+        encoded = {base64.b64encode(secret.encode()).decode().rstrip("=")[:20]: secret for secret in self.secrets}
+        places = [(secret, where) for where, text in self.shown.items() for secret in self.secrets if secret in text]
+        return places + [
+            (secret, where) for where, text in self.shown.items() for e, secret in encoded.items() if e in text
+        ]
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[SecretHolder]:
-    made = SecretHolder(tmp_path)
-    yield made
-    if made.process.poll() is None:
-        made.process.kill()
-        made.process.wait()
+    holder = SecretHolder(tmp_path)
+    yield holder
+    if holder.process.poll() is None:
+        holder.process.kill()
+        holder.process.wait()
 
 
 def test_no_secret_is_in_what_a_broker_and_its_commands_show(world: SecretHolder) -> None:
@@ -210,16 +212,16 @@ def change_certificates(world: SecretHolder, admin: str) -> None:
             for key, value in changes.items()
         ]
         resource = ConfigResource(ConfigResource.Type.BROKER, "1", incremental_configs=entries)
-        answer = connection.incremental_alter_configs([resource])[resource]
+        response = connection.incremental_alter_configs([resource])[resource]
         if is_right:
-            answer.result(WAIT_S)
+            response.result(WAIT_S)
             continue
         with pytest.raises(KafkaException) as refused:
-            answer.result(WAIT_S)
+            response.result(WAIT_S)
         world.shown["a refused certificate"] = str(refused.value)
     described = connection.describe_configs([ConfigResource(ConfigResource.Type.BROKER, "1")])
     for future in described.values():
-        world.shown["DescribeConfigs"] = repr({name: str(one) for name, one in future.result(WAIT_S).items()})
+        world.shown["DescribeConfigs"] = repr({name: str(value) for name, value in future.result(WAIT_S).items()})
     world.run("config", "set", "broker", "1", "listener.name.pkcs.ssl.keystore.type=nonsense", client=admin)
 
 
@@ -270,8 +272,8 @@ def look_around(world: SecretHolder, admin: str) -> None:
     assert metrics is not None
     from urllib.request import urlopen
 
-    with urlopen(f"http://127.0.0.1:{metrics[1]}/metrics", timeout=WAIT_S) as answer:
-        world.shown["/metrics"] = answer.read().decode()
+    with urlopen(f"http://127.0.0.1:{metrics[1]}/metrics", timeout=WAIT_S) as response:
+        world.shown["/metrics"] = response.read().decode()
     assert 'barnabas_failed_authentications_total{listener="ADMIN"} 2\n' in world.shown["/metrics"]
     assert 'barnabas_failed_authentications_total{listener="TOKENS"} 1\n' in world.shown["/metrics"]
     assert 'barnabas_successful_authentications_total{listener="TYPED"} 1\n' in world.shown["/metrics"]

@@ -7,8 +7,7 @@ from cryptography import x509
 from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
-from barnabas.broker.security.der import parse_certificate
-from barnabas.broker.security.distinguished_name import subject_name
+from barnabas.broker.security.certificate import parse_certificate, subject_name
 from barnabas.broker.security.principal_mapping import NoMatchingRuleError, PrincipalMapping
 from barnabas.wire.configdef import ConfigError
 from tests.support.cases import for_each

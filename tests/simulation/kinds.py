@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from tests.simulation.broker.world import World
 from tests.simulation.cluster.coordinators import ClusterGroups, ClusterShare, ClusterTransactions
 from tests.simulation.cluster.partitions import SimulatedCluster
 from tests.simulation.cluster.world import ClusterWorld
 from tests.simulation.groups.groups import ConsumerGroups, Groups, Migration
 from tests.simulation.share.share import Share
 from tests.simulation.transactions.transactions import Transactions
-from tests.simulation.world import World
 
 
 class Run(Protocol):

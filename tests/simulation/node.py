@@ -1,232 +1,141 @@
-"""The broker of a run: the real one on a recording disk. It crashes at any operation and restarts on what remains.
+"""A node of a run: a real broker or controller on a recording disk, which loses what a power failure may take.
 
 Everything happens in turns, as in the broker's own loop: bytes are received, a timer fires or a sync completes, then
-the work deferred to the end of the turn is done, then the responses are sent. A crash in the middle of a turn leaves
-some of the turn's operations on the disk and sends none of its responses.
+the work deferred to the end of the turn is done, then the responses are sent. `tests.simulation.broker.node` is a
+broker that is its own controller, `tests.simulation.cluster.node` a node of a cluster.
 """
 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from barnabas.broker.builder import open_broker
-from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.config.load import load
 from barnabas.storage import layout
-from barnabas.wire.errors import KafkaError
-from tests.support.disks.disk import Image
-from tests.support.disks.faulty_disk import Fault, FaultyDisk
+from tests.support.disks.faulty_disk import FaultyDisk
 from tests.support.disks.survivors import Kind, Survivors
+from tests.support.world import simulated_world
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
+    from barnabas.broker.world import World
     from tests.simulation.environment import Environment
 
 SYNC_S = (0.0002, 0.02)
-CHECKPOINT_S = 5.0
 PATHS = ("/data",)
 
 
-class Connections(Protocol):
-    """The connections of the broker's clients."""
+class Node(ABC):
+    """One node and its restarts."""
 
-    def send_responses(self) -> None:
-        """Send what the broker has written to the connections in this turn."""
+    checkpoint_s: float
+    """How often checkpoints are written."""
+    disk_errors: type[Exception]
+    """The errors of work for the disk that the broker is told; others end the run."""
 
-    def break_all(self) -> None:
-        """Break every connection, because the broker has crashed."""
-
-
-class SimulatedNode:
-    """One broker and its restarts."""
-
-    def __init__(self, environment: Environment, settings: Mapping[str, str]) -> None:
+    def __init__(self, environment: Environment, settings: Mapping[str, str], errors: Errors) -> None:
         self._environment = environment
-        self._config = {"listeners": "PLAINTEXT://127.0.0.1:0", "barnabas.log.sync": "always", **settings}
+        self._clock = environment.clock
+        self._settings = settings
+        self.errors = errors
         self.incarnation = 0
-        """Number of starts."""
+        """Changes with each start."""
         self.broker: Broker | None = None
-        self.crashes_in_next_turn = False
-        self.after_turn: list[Callable[[], None]] = []
-        self.at_start: list[Callable[[], None]] = []
-        self.at_crash: list[Callable[[], None]] = []
-        self.connections: Connections | None = None
-        self._resumes_at = 0.0
-        self.errors = Errors()
         self._disk = FaultyDisk()
+        self._resumes_at = 0.0
+
+    @abstractmethod
+    def _run_turn(self, broker: Broker, work: Callable[[], object]) -> None:
+        """Do the work, end the turn, and send the responses."""
 
     @property
     def is_up(self) -> bool:
-        """Whether the broker is running."""
+        """Whether the process is running."""
         return self.broker is not None
 
-    # ---- start and crash
-
-    def start(self) -> None:
-        """Open the broker on the current disk."""
+    def _world(self) -> World:
+        """The run's clock and randomness, the node's disk; work for the disk is done in parallel to the loop."""
         environment = self._environment
-        while environment.random.random() < environment.faults.crashes_at_start:
-            self._try_to_open()
-            self._power_failure(environment.random.randint(0, len(self._disk.operations)))
-        if not self._try_to_open():
-            self._power_failure(len(self._disk.operations))
-            environment.clock.after(0.05, self.start)
-            return
-        environment.trace.note("broker started", self.incarnation)
-        incarnation = self.incarnation
-        environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
-        with self._disk.paused():
-            for callback in self.at_start:
-                callback()
+        return simulated_world(environment, self, files=self._disk, random_bytes=environment.random.randbytes)
 
-    def _try_to_open(self) -> bool:
-        """Open the broker; False if the disk has failed meanwhile."""
-        try:
-            self._open()
-        except (OSError, KafkaError) as error:
-            if not self._disk.failed:
-                raise
-            self._environment.trace.note("broker cannot start", repr(error))
-            return False
-        assert self.broker is not None
-        return self.broker.halt_reason is None
-
-    def _open(self) -> None:
-        environment = self._environment
-        self.incarnation += 1
-        self.broker = open_broker(
-            load(self._config, {}, None, "dev"),
-            PATHS,
-            flushes=self,
-            files=self._disk,
-            now=lambda: environment.clock.now,
-            now_ms=lambda: environment.clock.now_ms,
-            random_bytes=environment.random.randbytes,
-        )
-        self.broker.controller.register_broker([Endpoint("PLAINTEXT", "127.0.0.1", 9092)])
-        self.broker.loop.end_turn()
-        self.errors.check()
-
-    def crash(self, at_operation: int | None = None) -> None:
-        """The machine or the process stops. Clients notice it later."""
-        environment = self._environment
-        with self._disk.paused():
-            for callback in self.at_crash:
-                callback()
-        operations = len(self._disk.operations)
-        self._power_failure(operations if at_operation is None else at_operation)
-        environment.trace.note("broker crashed", self.incarnation, operations)
-        self.crashes_in_next_turn = False
-        if self.connections is not None:
-            self.connections.break_all()
-        environment.clock.after(environment.random.choice((0.05, 1.0, 4.0)), self.start)
-
-    def _power_failure(self, cut: int) -> None:
-        random = self._environment.random
+    def _keep_on_disk(self, kind: Kind, operations: int | None = None) -> None:
+        """Have a disk with what this kind of failure leaves of the operations, or of the first ones."""
         survivors = Survivors(self._disk)
-        for operation in self._disk.operations[:cut]:
+        for operation in self._disk.operations[:operations]:
             survivors.take(operation)
-        kind = random.choice(list(Kind))
-        image: Image = survivors.image(kind, random)
-        self.broker = None
-        self._disk = FaultyDisk(image)
+        self._disk = FaultyDisk(survivors.image(kind, self._environment.random))
 
     def pause(self, seconds: float) -> None:
-        """Suspend the broker process for `seconds`."""
-        self._resumes_at = max(self._resumes_at, self._environment.clock.now + seconds)
-
-    def fail_disk(self, fault: Fault) -> None:
-        """Let one of the next operations of the disk fail."""
-        self._environment.trace.note("disk fails", *fault)
-        self._disk.arm(fault)
-
-    def heal(self) -> None:
-        """No operation of the disk fails any more; offline partitions are served again after a restart."""
-        self._disk.heal()
-        if self.broker is not None and self.broker.partitions.offline:
-            self.crash()
+        """Suspend the process for `seconds` (SIGSTOP)."""
+        self._resumes_at = max(self._resumes_at, self._clock.now + seconds)
 
     # ---- turns
 
-    def turn(self, work: Callable[[Broker], None]) -> None:
-        """Run one turn of the broker's loop with this work."""
-        environment = self._environment
+    def turn_with(self, work: Callable[[], object]) -> None:
+        """Run one turn of the node's loop with this work, when it is not paused."""
         if self.broker is None:
             return
-        if environment.clock.now < self._resumes_at:
+        if self._clock.now < self._resumes_at:
             incarnation = self.incarnation
-            later = self._resumes_at - environment.clock.now
-            environment.clock.after(later, lambda: self.turn(work) if self.incarnation == incarnation else None)
+            later = self._resumes_at - self._clock.now
+            self._clock.after(later, lambda: self.turn_with(work) if self.incarnation == incarnation else None)
             return
-        before = len(self._disk.operations)
-        work(self.broker)
-        self.broker.loop.end_turn()
-        self.errors.check()
-        if self.crashes_in_next_turn and len(self._disk.operations) > before:
-            self.crash(environment.random.randint(before, len(self._disk.operations)))
-            return
-        if self.broker.halt_reason is not None and self._disk.failed:
-            environment.trace.note("broker halted", self.broker.halt_reason)
-            self.crash()
-            return
-        assert self.broker.halt_reason is None, self.broker.halt_reason
-        if self.connections is not None:
-            self.connections.send_responses()
-        with self._disk.paused():
-            for callback in self.after_turn:
-                callback()
+        self._run_turn(self.broker, work)
 
     def next_deadline(self) -> float:
-        """When the next timer of the broker is due, or infinity."""
+        """When the next timer of the node is due, or infinity."""
         return inf if self.broker is None else max(self.broker.loop.timers.next_deadline(), self._resumes_at)
 
     def fire_timers(self) -> None:
         """Fire the timers that are due."""
-        now = self._environment.clock.now
-        self.turn(lambda broker: broker.loop.timers.fire(now) and None)
+        broker = self.broker
+        if broker is not None:
+            self.turn_with(lambda: broker.loop.timers.fire(self._clock.now))
 
     def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        """Run a sync in parallel to the loop, with a random duration."""
+        """Run work that waits for the disk in parallel to the loop, with a random duration."""
         incarnation = self.incarnation
-        seconds = self._environment.random.uniform(*SYNC_S)
 
         def run() -> None:
             if self.incarnation == incarnation and self.broker is not None:
-                failure = None
+                failure: Exception | None = None
                 try:
                     work()
-                except OSError as error:
+                except self.disk_errors as error:
                     failure = error
-                self.turn(lambda _: then(failure))
+                self.turn_with(lambda: then(failure))
 
-        self._environment.clock.after(seconds, run)
+        self._clock.after(self._environment.random.uniform(*self._sync_s()), run)
 
-    def _checkpoint(self, incarnation: int) -> None:
-        """Write recovery points and high watermarks periodically, as the broker does."""
-        if self.incarnation != incarnation or self.broker is None:
+    def _sync_s(self) -> tuple[float, float]:
+        """The shortest and the longest duration of work for the disk, seconds."""
+        return SYNC_S
+
+    def _write_checkpoints_later(self) -> None:
+        """Write recovery points and high watermarks periodically, as the broker does, until the process ends."""
+        incarnation = self.incarnation
+        self._clock.after(self.checkpoint_s, lambda: self._write_checkpoints(incarnation))
+
+    def _write_checkpoints(self, incarnation: int) -> None:
+        broker = self.broker
+        if self.incarnation != incarnation or broker is None:
             return
-        write_checkpoints(self.broker)
-        self.turn(check_disks)
-        self._environment.clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
+        for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
+            for log_dir, write in broker.log_dirs.plan_checkpoint(name):
+                try:
+                    write()
+                except OSError as error:
+                    broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
+        self.turn_with(self._check_disk)
+        self._clock.after(self.checkpoint_s, lambda: self._write_checkpoints(incarnation))
 
-
-def write_checkpoints(broker: Broker) -> None:
-    """Write recovery points and high watermarks of all log directories; report the directories that fail."""
-    for name in (layout.RECOVERY_POINT_CHECKPOINT, layout.REPLICATION_CHECKPOINT):
-        for log_dir, write in broker.log_dirs.plan_checkpoint(name):
-            try:
-                write()
-            except OSError as error:
-                broker.log_dir_failures.report(log_dir, f"checkpoint {name}", error)
-
-
-def check_disks(broker: Broker) -> None:
-    """As the broker's background jobs do."""
-    broker.log_dir_failures.check()
-    broker.partitions.reopen(broker.image)
+    def _check_disk(self) -> None:
+        """Close directories that have failed, and open partitions again, as the broker's background jobs do."""
+        assert self.broker is not None
+        self.broker.log_dir_failures.check()
+        self.broker.partitions.reopen(self.broker.image)
 
 
 class Errors(logging.Handler):

@@ -315,7 +315,7 @@ _OWN_PARTS = {
 """Test files with the same sizes as the simulations, crash states, fault sweep and fuzz above."""
 _SCALED = ("BARNABAS_SEEDS", "BARNABAS_EXAMPLES", "BARNABAS_CRASH_STATES")
 """The sizes of the other ones."""
-_NEED_NETWORK = {"tests/clients/test_projects.py"}
+_NEED_NETWORK = {"tests/clients/libraries/test_projects.py"}
 
 
 def _sizes(names: Iterable[str]) -> str:

@@ -58,7 +58,7 @@ class Block:
 
 def parse_blocks(text: str, name: str) -> list[Block]:
     """The blocks of a page in their order. PageError if one needs a marker and has none, or a marker has no block."""
-    found: list[Block] = []
+    blocks: list[Block] = []
     marker: tuple[int, str, str] | None = None
     for token in MarkdownIt("commonmark").parse(text):
         if token.type == "html_block" and (comment := _COMMENT.search(token.content)):
@@ -66,10 +66,10 @@ def parse_blocks(text: str, name: str) -> list[Block]:
                 raise PageError(f"{name}:{marker[0]}: there is no block below the marker {marker[1]!r}")
             marker = (_line(token), comment[1], comment[2])
             if marker[1] == "setup":
-                found.append(Block(name, marker[0], "sh", marker[2].strip() + "\n", "setup"))
+                blocks.append(Block(name, marker[0], "sh", marker[2].strip() + "\n", "setup"))
                 marker = None
         elif token.type == "fence":
-            found.append(_block(name, token, marker))
+            blocks.append(_block(name, token, marker))
             marker = None
         elif token.type == "code_block":
             raise PageError(f"{name}:{_line(token)}: an indented block says no language: use a fence")
@@ -77,7 +77,7 @@ def parse_blocks(text: str, name: str) -> list[Block]:
             raise PageError(f"{name}:{marker[0]}: there is no block below the marker {marker[1]!r}")
     if marker is not None:
         raise PageError(f"{name}:{marker[0]}: there is no block below the marker {marker[1]!r}")
-    return found
+    return blocks
 
 
 def _line(token: Token) -> int:
@@ -108,5 +108,5 @@ def markdown_files() -> list[str]:
     """The paths of all pages, from the root."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
     listed = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False).stdout.split()
-    found = listed or [str(path.relative_to(ROOT)) for path in ROOT.glob("[!.]*/**/*.md")]
-    return sorted(name for name in found if (ROOT / name).exists())
+    names = listed or [str(path.relative_to(ROOT)) for path in ROOT.glob("[!.]*/**/*.md")]
+    return sorted(name for name in names if (ROOT / name).exists())

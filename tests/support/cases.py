@@ -81,7 +81,7 @@ class _Cases:
     def all(self) -> list[Case]:
         """Every combination of the axes."""
         return [
-            Case("-".join(one.id for one in combined), {k: v for one in combined for k, v in one.arguments.items()})
+            Case("-".join(case.id for case in combined), {k: v for case in combined for k, v in case.arguments.items()})
             for combined in itertools.product(*(axis.cases() for axis in self.axes))
         ]
 
@@ -115,8 +115,8 @@ def for_each(
 
 def cases_of(test: Test) -> list[Case]:
     """The cases of a test with `for_each`; none of another one."""
-    found: _Cases | None = getattr(test, _ATTRIBUTE, None)
-    return found.all() if found is not None else []
+    cases: _Cases | None = getattr(test, _ATTRIBUTE, None)
+    return cases.all() if cases is not None else []
 
 
 def _in_one_test(test: Test, cases: _Cases) -> Test:

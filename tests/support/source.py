@@ -63,11 +63,11 @@ def _parsed_graph() -> Graph:
 def circles(graph: Graph) -> list[set[str]]:
     """The strongly connected components with more than one module: each module imports all others in the end."""
     reach = {name: _reachable(graph, name) for name in graph}
-    found: list[set[str]] = []
+    circles_found: list[set[str]] = []
     for name in graph:
-        if name in reach[name] and not any(name in circle for circle in found):
-            found.append({other for other in reach[name] if name in reach[other]})
-    return found
+        if name in reach[name] and not any(name in circle for circle in circles_found):
+            circles_found.append({other for other in reach[name] if name in reach[other]})
+    return circles_found
 
 
 def _reachable(graph: Graph, start: str) -> set[str]:

@@ -133,8 +133,8 @@ def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
 
 def secrets(output: Output) -> dict[str, str]:
     """The HMAC of a new delegation token, by the word that stands for it in later commands."""
-    found = next(filter(None, map(HMAC.search, output.out)), None)
-    return {} if found is None else {"HMAC": found[0]}
+    match = next(filter(None, map(HMAC.search, output.out)), None)
+    return {} if match is None else {"HMAC": match[0]}
 
 
 def _messages(output: Output) -> list[str]:

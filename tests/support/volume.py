@@ -112,14 +112,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header() -> list[str]:
     """The variables of the run."""
-    given = given_variables()
-    return [f"sizes and seeds: {' '.join(given)}"] if given else []
+    variables = given_variables()
+    return [f"sizes and seeds: {' '.join(variables)}"] if variables else []
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the commands that repeat the failed tests, if variables have set their sizes or seeds."""
     failed = [report.nodeid for kind in ("failed", "error") for report in terminalreporter.stats.get(kind, ())]
-    if failed and (given := given_variables()):
+    if failed and (variables := given_variables()):
         terminalreporter.section("repeat with", sep="-")
         for nodeid in dict.fromkeys(failed):
-            terminalreporter.write_line(f"{' '.join(given)} python -m pytest {shlex.quote(nodeid)}")
+            terminalreporter.write_line(f"{' '.join(variables)} python -m pytest {shlex.quote(nodeid)}")

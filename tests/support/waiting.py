@@ -40,8 +40,8 @@ def wait_for(
     while True:
         failure: BaseException | None = None
         try:
-            if answer := condition():
-                return answer
+            if response := condition():
+                return response
         except errors as error:
             failure = error
         if time.monotonic() > deadline:
@@ -63,9 +63,9 @@ async def wait_for_async(
     while True:
         failure: BaseException | None = None
         try:
-            asked = condition()
-            if answer := await asked if isinstance(asked, Awaitable) else asked:
-                return answer
+            result = condition()
+            if response := await result if isinstance(result, Awaitable) else result:
+                return response
         except errors as error:
             failure = error
         if trio.current_time() > deadline:
@@ -97,8 +97,8 @@ class Advance:
     def is_done(self) -> bool:
         """Whether it has grown enough. AssertionError if it is stuck."""
         now = time.monotonic()
-        if (found := self._count()) > self._last:
-            self._last, self._since = found, now
+        if (count := self._count()) > self._last:
+            self._last, self._since = count, now
         done = self._last - self._first
         if done < self._steps and now - self._since > self._silence_s:
             raise AssertionError(f"{self._name}: nothing in {self._silence_s:g} s, after {done} of {self._steps} steps")
@@ -108,7 +108,7 @@ class Advance:
 def wait_for_all(advances: Iterable[Advance], check: Callable[[], object] = lambda: None) -> None:
     """Wait until each has grown enough; `check` is called in each round. AssertionError if one is stuck."""
     waiting = list(advances)
-    while waiting := [one for one in waiting if not one.is_done()]:
+    while waiting := [counter for counter in waiting if not counter.is_done()]:
         check()
         time.sleep(PAUSE_S)
 

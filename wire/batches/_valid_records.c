@@ -4,7 +4,7 @@
  *
  * Invariants:
  * - It accepts a record only if RecordCheck does. What it does not accept may be valid: RecordCheck decides, and makes
- *   the error. So a client gets the same answer with and without this module (tests/wire/test_valid_records.py).
+ *   the error. So a client gets the same answer with and without this module (tests/wire/batches/test_valid_records.py).
  * - Every byte is read in read_varint, which compares the position with an end: nothing is read outside the buffer.
  * - It allocates nothing but its result, keeps nothing between calls, and reads each byte at most once.
  * - The lock of the interpreter is kept: callers limit the bytes, so a call lasts microseconds (2.7 ms for the worst

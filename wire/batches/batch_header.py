@@ -23,7 +23,6 @@ from barnabas.wire.batches.batch_format import (
     MAGIC,
     MAX_INT32,
     MAX_TIMESTAMP_OFFSET,
-    NO_PRODUCER_ID,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
 )
@@ -127,11 +126,6 @@ class BatchHeader:
     def is_control(self) -> bool:
         """Whether the batch holds a control record."""
         return self.attributes & CONTROL_BIT != 0
-
-    @property
-    def has_producer_id(self) -> bool:
-        """Whether the producer is idempotent."""
-        return self.producer_id > NO_PRODUCER_ID
 
     @property
     def delete_horizon_ms(self) -> int | None:

@@ -56,7 +56,7 @@ class Source:
         return piece
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """The number of bytes that have not been read."""
         return len(self.data) - self.pos
 
@@ -112,7 +112,7 @@ def _gunzip(source: Source) -> Iterator[bytes]:
                 yield inflate.decompress(inflate.unconsumed_tail, STEP_BYTES)
             if inflate.eof:
                 source.pos -= len(inflate.unused_data)
-                if not source.left:
+                if not source.remaining:
                     return
                 inflate = zlib.decompressobj(31)
                 input_bytes = _INPUT_BYTES_AFTER_A_MEMBER
@@ -123,22 +123,22 @@ def _gunzip(source: Source) -> Iterator[bytes]:
 def _unsnappy(source: Source, max_size: int) -> Iterator[bytes]:
     remaining = max_size
     if source.data[:8] != _XERIAL_MAGIC:
-        yield from _in_steps(_unsnappy_block(source.read(source.left), remaining, max_size))
+        yield from _in_steps(_unsnappy_block(source.read(source.remaining), remaining, max_size))
         return
-    if source.left < _XERIAL_HEADER_SIZE:
+    if source.remaining < _XERIAL_HEADER_SIZE:
         raise CorruptRecord("The snappy stream is truncated in its header")
     source.pos = _XERIAL_HEADER_SIZE
-    while source.left:
+    while source.remaining:
         if source.data[source.pos : source.pos + 8] == _XERIAL_MAGIC:  # snappy-java reads concatenated streams
             source.pos += _XERIAL_HEADER_SIZE
             yield b""
             continue
-        if source.left < 4:
+        if source.remaining < 4:
             raise CorruptRecord("The snappy stream is truncated in the length of a block")
         (length,) = _INT32.unpack_from(source.data, source.pos)
         source.pos += 4
-        if length <= 0 or length > source.left:
-            raise CorruptRecord(f"A snappy block of {length} bytes with {source.left} bytes remaining")
+        if length <= 0 or length > source.remaining:
+            raise CorruptRecord(f"A snappy block of {length} bytes with {source.remaining} bytes remaining")
         block = _unsnappy_block(source.read(length), remaining, max_size)
         remaining -= len(block)
         yield from _in_steps(block)
@@ -213,13 +213,13 @@ def _unzstd(source: Source) -> Iterator[bytes]:
                 if last and has_checksum:
                     size += 4
                 yield frame.decompress(_zstd_part(source, size))
-            if not source.left:
+            if not source.remaining:
                 return
     except zstandard.ZstdError as error:
         raise CorruptRecord(f"Invalid zstd data: {error}") from None
 
 
 def _zstd_part(source: Source, size: int) -> bytes:
-    if size > source.left:
+    if size > source.remaining:
         raise CorruptRecord("The zstd frame is truncated")
     return source.read(size)

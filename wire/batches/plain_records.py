@@ -3,7 +3,7 @@
 The accelerator `valid_records`, in C, reads every field of every record. An installation without a compiler does not
 have it: then two quick ways in Python recognise what producers usually send. Records of one size are compared as
 columns with an earlier batch of that shape, and small batches are read in a short loop. What none of them accepts is
-decided by `record_check`, so the verdict is the same with and without them (`tests/wire/test_valid_records.py`).
+decided by `record_check`, so the verdict is the same without them (`tests/wire/batches/test_valid_records.py`).
 
 CPU time of `check_records` in µs, C / Python (least of eight runs on a busy machine): a batch of one record 1.8 / 3.1,
 150 records of one size 5.1 / 5.3, of various sizes 6.8 / 190, 1 MB of records of 100 bytes 170 / 140, of various sizes

@@ -18,6 +18,7 @@ from barnabas.wire.codec.runtime import unsupported_field
 from barnabas.wire.types import chunk_bytes, uuid_from_text, uuid_to_text
 
 if TYPE_CHECKING:
+    from barnabas.wire.api_keys import ApiKey
     from barnabas.wire.codec.fields import Field, StructBase
     from barnabas.wire.schema import Message
 
@@ -31,6 +32,12 @@ def json_name(name: str) -> str:
     """Kafka's JSON name of an attribute: `throttleTimeMs` for `throttle_time_ms`."""
     first, *rest = name.split("_")
     return first + "".join([word[:1].upper() + word[1:] for word in rest])
+
+
+def api_name(key: ApiKey) -> str:
+    """The name of an API as Kafka writes it: Produce, JoinGroup."""
+    name = json_name(key.name.lower())
+    return name[:1].upper() + name[1:]
 
 
 def to_json(message: StructBase, version: int) -> dict[str, Any]:
@@ -82,7 +89,7 @@ def _base64(data: bytes) -> str:
 def _struct_from_json(struct_class: type[S], value: object, version: int, where: str) -> S:
     if not isinstance(value, Mapping):
         raise ValueError(f"{where}: expected an object, got {value!r}")
-    made = struct_class()
+    struct = struct_class()
     names = {UNKNOWN}
     for field in struct_class.declared:
         if version not in _versions(field.versions):
@@ -90,15 +97,15 @@ def _struct_from_json(struct_class: type[S], value: object, version: int, where:
         name = json_name(field.name)
         names.add(name)
         if name in value:
-            setattr(made, field.name, _value_from_json(field, value[name], version, f"{where}.{name}"))
+            setattr(struct, field.name, _value_from_json(field, value[name], version, f"{where}.{name}"))
         elif field.tag < 0:
             raise ValueError(f"{where}: the field {name} is missing, which version {version} requires")
     if excess := value.keys() - names:
         raise ValueError(f"{where}: version {version} has no field {', '.join(sorted(map(str, excess)))}")
     if UNKNOWN in value:
         entries = value[UNKNOWN]
-        made.unknown_tagged_fields = tuple([(int(entry["tag"]), b64decode(entry["data"])) for entry in entries])
-    return made
+        struct.unknown_tagged_fields = tuple([(int(entry["tag"]), b64decode(entry["data"])) for entry in entries])
+    return struct
 
 
 def _value_from_json(field: Field, value: object, version: int, where: str) -> Any:

@@ -182,12 +182,12 @@ class StructOfVersion(construct.Struct):
         self.min_size = sum([subcon.min_size for _, subcon in members]) + (tagged is not None)
 
     def _parse(self, stream: Any, context: Any, path: str) -> Any:
-        made = self.struct_class()
+        struct = self.struct_class()
         for field, subcon in self.members:
-            setattr(made, field.name, subcon._parse(stream, context, f"{path} -> {field.name}"))
+            setattr(struct, field.name, subcon._parse(stream, context, f"{path} -> {field.name}"))
         if self.tagged:
-            self.tagged.parse_onto(made, stream, context, path)
-        return made
+            self.tagged.parse_onto(struct, stream, context, path)
+        return struct
 
     def _build(self, obj: Any, stream: Any, context: Any, path: str) -> Any:
         for field in self.absent:

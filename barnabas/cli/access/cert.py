@@ -6,25 +6,24 @@ import datetime as dt
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import output_option
+from barnabas.cli.options.parameters import Function, output_option
 from barnabas.terminal.tables import show_rows
+from barnabas.tools.secure.authority import certificates_in, hosts_of
 from barnabas.tools.secure.errors import SecureError
 from barnabas.tools.secure.folder import SecureFolder, read_file
 
 if TYPE_CHECKING:
     from cryptography import x509
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 
 @click.group(cls=Group)
 def cert() -> None:
-    """Show certificates; make those of a broker with --secure and of its clients."""
+    """Show certificates; make certificates for a broker with --secure and for its clients."""
 
 
 def _data_dir_option(*, required: bool) -> Callable[[Function], Function]:
@@ -58,17 +57,15 @@ def show(files: tuple[Path, ...], data_dir: str | None, output: str) -> None:
     """
     if bool(files) == (data_dir is not None):
         raise click.UsageError("give either files or --data-dir DIR")
-    from barnabas.tools.secure.authority import certificates_in
-
     with _sentences():
         paths = list(files) if data_dir is None else SecureFolder(data_dir).certificates()
-        rows = [_row(path, one) for path in paths for one in certificates_in(read_file(path), str(path))]
+        rows = [
+            _row(path, certificate) for path in paths for certificate in certificates_in(read_file(path), str(path))
+        ]
     show_rows(rows, output)
 
 
 def _row(path: Path, certificate: x509.Certificate) -> dict[str, object]:
-    from barnabas.tools.secure.authority import hosts_of
-
     ends = certificate.not_valid_after_utc
     return {
         "file": path.name,

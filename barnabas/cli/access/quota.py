@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final
 
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import (
-    bootstrap_option,
-    connect,
-    key_values,
-    output_option,
-    timeout_option,
-    yes_option,
-)
+from barnabas.cli.options.parameters import Function, cluster_options, key_values, output_option, yes_option
+from barnabas.client.admin.quotas import KEYS, Quotas, alter_quotas, entity_name, list_quotas
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.terminal.question import ask
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
 
-if TYPE_CHECKING:
-    from barnabas.client.admin.quotas import Quotas
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 KINDS: Final = ("user", "client", "ip")
 DEFAULT_NAME: Final = "<default>"
 
@@ -75,8 +67,7 @@ def _required(entity: dict[str, str | None]) -> dict[str, str | None]:
 @quota.command("list")
 @_entity_options
 @click.option("--strict", is_flag=True, help="Only this entity: not a user with client ids, where --user is given.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def list_(
     user: str | None,
@@ -84,24 +75,20 @@ def list_(
     ip: str | None,
     defaults: tuple[str, ...],
     strict: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
-    """List quotas: all, or those of an entity."""
-    from barnabas.client.admin.quotas import list_quotas
-
+    """List all quotas, or the quotas of an entity."""
     entity = _entity(user, client, ip, defaults)
     if strict:
         _required(entity)
-    with connect(bootstrap, timeout_s) as cluster:
-        found = list_quotas(cluster, entity, strict=strict)
-    rows = [_row(one, key, value) for one in found for key, value in one.values.items()]
+    quotas = list_quotas(cluster, entity, strict=strict)
+    rows = [_row(entry, key, value) for entry in quotas for key, value in entry.values.items()]
     show_rows(rows, output, empty="no quotas")
 
 
-def _row(one: Quotas, key: str, value: float) -> dict[str, object]:
-    names = {kind: one.entity[kind] or DEFAULT_NAME if kind in one.entity else None for kind in KINDS}
+def _row(quotas: Quotas, key: str, value: float) -> dict[str, object]:
+    names = {kind: quotas.entity[kind] or DEFAULT_NAME if kind in quotas.entity else None for kind in KINDS}
     return {**names, "quota": key, "value": _number(value)}
 
 
@@ -114,8 +101,7 @@ def _number(value: float) -> int | float:
 @click.argument("changes", nargs=-1, required=True, metavar="QUOTA=VALUE...")
 @_entity_options
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 def set_(
     changes: tuple[str, ...],
     user: str | None,
@@ -123,8 +109,7 @@ def set_(
     ip: str | None,
     defaults: tuple[str, ...],
     dry_run: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Set quotas of an entity.
 
@@ -133,21 +118,16 @@ def set_(
     barnabas quota set --user alice --client loader request_percentage=50
     barnabas quota set --default ip connection_creation_rate=20
     """
-    from barnabas.client.admin.quotas import alter_quotas, entity_name
-
     entity = _required(_entity(user, client, ip, defaults))
-    wanted: dict[str, float | None] = {}
+    values: dict[str, float | None] = {}
     for key, text in key_values(changes, "QUOTA=VALUE").items():
-        wanted[_known(key)] = _value(key, text)
-    with connect(bootstrap, timeout_s) as cluster:
-        alter_quotas(cluster, entity, wanted, validate_only=dry_run)
-    for key, value in wanted.items():
+        values[_known(key)] = _value(key, text)
+    alter_quotas(cluster, entity, values, validate_only=dry_run)
+    for key, value in values.items():
         click.echo(f"{entity_name(entity)}: {key}={_number(value or 0.0)}{' would be set' if dry_run else ''}")
 
 
 def _known(key: str) -> str:
-    from barnabas.client.admin.quotas import KEYS
-
     if key not in KEYS:
         raise click.UsageError(f"there is no quota {key}{suggestion(key, KEYS)}; there are {', '.join(KEYS)}")
     return key
@@ -167,8 +147,7 @@ def _value(key: str, text: str) -> float:
 @click.argument("keys", nargs=-1, metavar="[QUOTA]...")
 @_entity_options
 @yes_option
-@bootstrap_option
-@timeout_option
+@cluster_options
 def remove(
     keys: tuple[str, ...],
     user: str | None,
@@ -176,23 +155,17 @@ def remove(
     ip: str | None,
     defaults: tuple[str, ...],
     yes: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
-    """Remove quotas of an entity: those that are named, or all of them. Asks on a terminal."""
-    from barnabas.client.admin.quotas import alter_quotas, entity_name, list_quotas
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.question import ask
-
+    """Remove the named quotas of an entity, or all its quotas. Asks on a terminal."""
     entity = _required(_entity(user, client, ip, defaults))
-    wanted = [_known(key) for key in dict.fromkeys(keys)]
-    with connect(bootstrap, timeout_s) as cluster:
-        has = {key for one in list_quotas(cluster, entity, strict=True) for key in one.values}
-        missing = [key for key in wanted if key not in has]
-        if missing or not has:
-            raise NotFound(f"{entity_name(entity)} has no {missing[0] if missing else 'quotas'}")
-        chosen = wanted or sorted(has)
-        ask(f"Remove {', '.join(chosen)} of {entity_name(entity)}?", yes)
-        alter_quotas(cluster, entity, dict.fromkeys(chosen))
+    named = [_known(key) for key in dict.fromkeys(keys)]
+    has = {key for entry in list_quotas(cluster, entity, strict=True) for key in entry.values}
+    missing = [key for key in named if key not in has]
+    if missing or not has:
+        raise NotFound(f"{entity_name(entity)} has no {missing[0] if missing else 'quotas'}")
+    chosen = named or sorted(has)
+    ask(f"Remove {', '.join(chosen)} of {entity_name(entity)}?", yes)
+    alter_quotas(cluster, entity, dict.fromkeys(chosen))
     for key in chosen:
         click.echo(f"{entity_name(entity)}: removed {key}")

@@ -8,8 +8,19 @@ import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.duration import Duration
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
 from barnabas.cli.options.times import iso_time
+from barnabas.client.admin.tokens import (
+    NOW,
+    UNLIMITED,
+    create_token,
+    expire_token,
+    find_token,
+    list_tokens,
+    renew_token,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_fields, show_rows
 
 
@@ -27,65 +38,54 @@ def _principal(user: str) -> str:
 
 
 @token.command()
-@click.option("--owner", metavar="USER", help="The user of the token.  [default: who asks]")
-@click.option("--renewer", "renewers", multiple=True, metavar="USER", help="Who else may renew it; may be repeated.")
+@click.option("--owner", metavar="USER", help="The user of the token.  [default: the user of this command]")
+@click.option(
+    "--renewer", "renewers", multiple=True, metavar="USER", help="Another user who may renew it; may be repeated."
+)
 @click.option(
     "--max-lifetime", "max_lifetime_s", type=Duration(), metavar="TIME", help="Until then it can be renewed (7d)."
 )
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def create(
-    owner: str | None,
-    renewers: tuple[str, ...],
-    max_lifetime_s: float | None,
-    bootstrap: str,
-    timeout_s: float,
-    output: str,
+    owner: str | None, renewers: tuple[str, ...], max_lifetime_s: float | None, cluster: Cluster, output: str
 ) -> None:
-    """Create a token and show it, with its HMAC: whoever knows that may act as the owner."""
-    from barnabas.client.admin.tokens import UNLIMITED, create_token
-
-    with connect(bootstrap, timeout_s) as cluster:
-        made = create_token(
-            cluster,
-            owner=None if owner is None else _principal(owner),
-            renewers=[_principal(one) for one in renewers],
-            max_lifetime_ms=UNLIMITED if max_lifetime_s is None else round(max_lifetime_s * 1000),
-        )
+    """Create a token and show it with its HMAC, with which anyone can act as the owner."""
+    created = create_token(
+        cluster,
+        owner=None if owner is None else _principal(owner),
+        renewers=[_principal(renewer) for renewer in renewers],
+        max_lifetime_ms=UNLIMITED if max_lifetime_s is None else round(max_lifetime_s * 1000),
+    )
     fields = {
-        "token_id": made.token_id,
-        "hmac": base64.b64encode(made.hmac).decode(),
-        "owner": made.owner,
-        "renewers": list(made.renewers),
-        "expiry": iso_time(made.expiry),
-        "max_time": iso_time(made.max_time),
+        "token_id": created.token_id,
+        "hmac": base64.b64encode(created.hmac).decode(),
+        "owner": created.owner,
+        "renewers": list(created.renewers),
+        "expiry": iso_time(created.expiry),
+        "max_time": iso_time(created.max_time),
     }
     show_fields(fields, output)
 
 
 @token.command("list")
 @click.option("--owner", "owners", multiple=True, metavar="USER", help="Only of this user; may be repeated.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def list_(owners: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
+def list_(owners: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """List the tokens that you may see, without their HMACs."""
-    from barnabas.client.admin.tokens import list_tokens
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = list_tokens(cluster, [_principal(one) for one in owners] or None)
+    tokens = list_tokens(cluster, [_principal(owner) for owner in owners] or None)
     rows = [
         {
-            "token_id": one.token_id,
-            "owner": one.owner,
-            "requester": one.requester,
-            "renewers": list(one.renewers),
-            "issued": iso_time(one.issued),
-            "expiry": iso_time(one.expiry),
-            "max_time": iso_time(one.max_time),
+            "token_id": listed.token_id,
+            "owner": listed.owner,
+            "requester": listed.requester,
+            "renewers": list(listed.renewers),
+            "issued": iso_time(listed.issued),
+            "expiry": iso_time(listed.expiry),
+            "max_time": iso_time(listed.max_time),
         }
-        for one in found
+        for listed in tokens
     ]
     show_rows(rows, output, columns=("token_id", "owner", "renewers", "expiry", "max_time"), empty="no tokens")
 
@@ -93,15 +93,11 @@ def list_(owners: tuple[str, ...], bootstrap: str, timeout_s: float, output: str
 @token.command()
 @click.argument("token_id", metavar="TOKEN-ID")
 @click.option("--for", "period_s", type=Duration(), metavar="TIME", help="How long from now.  [default: the broker's]")
-@bootstrap_option
-@timeout_option
-def renew(token_id: str, period_s: float | None, bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def renew(token_id: str, period_s: float | None, cluster: Cluster) -> None:
     """Let a token live longer: until its max_time at most."""
-    from barnabas.client.admin.tokens import UNLIMITED, find_token, renew_token
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = find_token(cluster, token_id)
-        expiry = renew_token(cluster, found.hmac, UNLIMITED if period_s is None else round(period_s * 1000))
+    described = find_token(cluster, token_id)
+    expiry = renew_token(cluster, described.hmac, UNLIMITED if period_s is None else round(period_s * 1000))
     click.echo(f"token {token_id} expires at {iso_time(expiry)}")
 
 
@@ -109,15 +105,10 @@ def renew(token_id: str, period_s: float | None, bootstrap: str, timeout_s: floa
 @click.argument("token_id", metavar="TOKEN-ID")
 @click.option("--in", "period_s", type=Duration(), metavar="TIME", help="After this time.  [default: at once]")
 @yes_option
-@bootstrap_option
-@timeout_option
-def expire(token_id: str, period_s: float | None, yes: bool, bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def expire(token_id: str, period_s: float | None, yes: bool, cluster: Cluster) -> None:
     """End a token, now or after a time. Asks on a terminal."""
-    from barnabas.client.admin.tokens import NOW, expire_token, find_token
-    from barnabas.terminal.question import ask
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = find_token(cluster, token_id)
-        ask(f"End token {token_id} of {found.owner}?", yes)
-        expiry = expire_token(cluster, found.hmac, NOW if period_s is None else round(period_s * 1000))
+    described = find_token(cluster, token_id)
+    ask(f"End token {token_id} of {described.owner}?", yes)
+    expiry = expire_token(cluster, described.hmac, NOW if period_s is None else round(period_s * 1000))
     click.echo(f"token {token_id} has ended" if period_s is None else f"token {token_id} ends at {iso_time(expiry)}")

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import (
-    bootstrap_option,
-    connect,
-    listing_options,
-    output_option,
-    timeout_option,
-    yes_option,
-)
+from barnabas.cli.options.parameters import Function, cluster_options, listing_options, output_option, yes_option
 from barnabas.cli.options.patterns import matching
+from barnabas.client.admin.users import UserCredential, delete_credentials, list_credentials, set_credential
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.client.security.scram import credential
+from barnabas.terminal.question import ask, ask_secret
+from barnabas.terminal.screen import is_terminal
 from barnabas.terminal.tables import show_rows
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from barnabas.client.admin.users import UserCredential
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -42,15 +34,12 @@ def _mechanism_option(text: str) -> Callable[[Function], Function]:
 @user.command("list")
 @click.argument("patterns", nargs=-1, metavar="[USER]...")
 @listing_options
-def list_(patterns: tuple[str, ...], regex: bool, bootstrap: str, timeout_s: float, output: str) -> None:
+def list_(patterns: tuple[str, ...], regex: bool, cluster: Cluster, output: str) -> None:
     """List users with their mechanisms; names may be patterns."""
-    from barnabas.client.admin.users import list_credentials
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = list_credentials(cluster)
-    names = list(dict.fromkeys(one.user for one in found))
+    credentials = list_credentials(cluster)
+    names = list(dict.fromkeys(each.user for each in credentials))
     rows = [
-        {"user": name, "mechanisms": [one.mechanism for one in found if one.user == name]}
+        {"user": name, "mechanisms": [each.mechanism for each in credentials if each.user == name]}
         for name in matching(patterns, names, regex=regex)
     ]
     show_rows(rows, output, empty="no users with SCRAM credentials")
@@ -58,19 +47,15 @@ def list_(patterns: tuple[str, ...], regex: bool, bootstrap: str, timeout_s: flo
 
 @user.command()
 @click.argument("names", nargs=-1, required=True, metavar="USER...")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
-    """Show the credentials of users: mechanism and iterations. Nobody can see passwords."""
-    from barnabas.client.admin.users import list_credentials
-
-    with connect(bootstrap, timeout_s) as cluster:
-        show_rows(_rows(list_credentials(cluster, names)), output)
+def describe(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
+    """Show the credentials of users: mechanism and iterations. Passwords cannot be shown."""
+    show_rows(_rows(list_credentials(cluster, names)), output)
 
 
-def _rows(found: Iterable[UserCredential]) -> list[dict[str, object]]:
-    return [one._asdict() for one in found]
+def _rows(credentials: Iterable[UserCredential]) -> list[dict[str, object]]:
+    return [each._asdict() for each in credentials]
 
 
 @user.command("set")
@@ -91,16 +76,14 @@ def _rows(found: Iterable[UserCredential]) -> list[dict[str, object]]:
     metavar="FILE",
     help="The file whose first line is the password; - is stdin.",
 )
-@bootstrap_option
-@timeout_option
+@cluster_options
 def set_(
     name: str,
     mechanisms: tuple[str, ...],
     iterations: int,
     password: str | None,
     password_file: Path | None,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Add a user, or change the password of one.
 
@@ -108,36 +91,29 @@ def set_(
     barnabas user set alice                                       # asks for the password
     barnabas user set alice --password-file secret.txt -m SCRAM-SHA-256
     """
-    from barnabas.client.admin.users import list_credentials, set_credential
-    from barnabas.client.security.scram import credential
-
     if password is not None and password_file is not None:
         raise click.UsageError("--password and --password-file exclude each other")
     text = _password(name, password, password_file)
-    wanted = list(dict.fromkeys(mechanisms)) or [MECHANISMS[1]]
-    with connect(bootstrap, timeout_s) as cluster:
-        before = {one.mechanism for one in list_credentials(cluster) if one.user == name}
-        for mechanism in wanted:
-            set_credential(cluster, name, credential(mechanism, text, iterations))
-            done = "changed the password of" if mechanism in before else "added"
-            click.echo(f"{done} user {name} ({mechanism})")
+    chosen = list(dict.fromkeys(mechanisms)) or [MECHANISMS[1]]
+    before = {existing.mechanism for existing in list_credentials(cluster) if existing.user == name}
+    for mechanism in chosen:
+        set_credential(cluster, name, credential(mechanism, text, iterations))
+        done = "changed the password of" if mechanism in before else "added"
+        click.echo(f"{done} user {name} ({mechanism})")
 
 
-def _password(name: str, given: str | None, file: Path | None) -> str:
+def _password(name: str, password: str | None, file: Path | None) -> str:
     """The password: given, of a file, or typed twice. A usage error if there is none, or nobody to ask."""
-    from barnabas.terminal.question import ask_secret
-    from barnabas.terminal.screen import is_terminal
-
     if file is not None:
         text = sys.stdin.readline() if str(file) == "-" else _first_line(file)
-        given = text.rstrip("\r\n")
-    elif given is None:
+        password = text.rstrip("\r\n")
+    elif password is None:
         if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
             raise click.UsageError("there is no terminal to ask for the password: give --password-file FILE")
-        given = ask_secret(f"Password of {name}")
-    if not given:
+        password = ask_secret(f"Password of {name}")
+    if not password:
         raise click.UsageError("the password is empty")
-    return given
+    return password
 
 
 def _first_line(file: Path) -> str:
@@ -151,25 +127,19 @@ def _first_line(file: Path) -> str:
 @click.argument("names", nargs=-1, required=True, metavar="USER...")
 @_mechanism_option("Only the credential of this mechanism; may be repeated.")
 @yes_option
-@bootstrap_option
-@timeout_option
-def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, bootstrap: str, timeout_s: float) -> None:
-    """Delete the credentials of users, who cannot log in with SCRAM then. Their ACLs and quotas stay.
+@cluster_options
+def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, cluster: Cluster) -> None:
+    """Delete the credentials of users, so that they cannot log in with SCRAM. Their ACLs and quotas stay.
 
     Asks on a terminal.
     """
-    from barnabas.client.admin.users import delete_credentials, list_credentials
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.question import ask
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = list_credentials(cluster, list(dict.fromkeys(names)))
-        wanted = [one for one in found if not mechanisms or one.mechanism in mechanisms]
-        chosen = {name: [one.mechanism for one in wanted if one.user == name] for name in dict.fromkeys(names)}
-        for name, has in chosen.items():
-            if not has:
-                raise NotFound(f"user {name!r} has no credential of {', '.join(mechanisms)}")
-        ask(f"Delete the credentials of {', '.join(chosen)}?", yes)
-        for name, has in chosen.items():
-            delete_credentials(cluster, name, has)
-            click.echo(f"deleted user {name} ({', '.join(has)})")
+    credentials = list_credentials(cluster, list(dict.fromkeys(names)))
+    selected = [each for each in credentials if not mechanisms or each.mechanism in mechanisms]
+    chosen = {name: [each.mechanism for each in selected if each.user == name] for name in dict.fromkeys(names)}
+    for name, has in chosen.items():
+        if not has:
+            raise NotFound(f"user {name!r} has no credential of {', '.join(mechanisms)}")
+    ask(f"Delete the credentials of {', '.join(chosen)}?", yes)
+    for name, has in chosen.items():
+        delete_credentials(cluster, name, has)
+        click.echo(f"deleted user {name} ({', '.join(has)})")

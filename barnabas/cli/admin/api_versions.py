@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, output_option
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import NodeConnection
 from barnabas.terminal.tables import show_rows
+from barnabas.wire.api_keys import ApiKey
 
 
 @click.command("api-versions")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def api_versions(bootstrap: str, timeout_s: float, output: str) -> None:
+def api_versions(cluster: Cluster, output: str) -> None:
     """Show the APIs and versions that a broker supports."""
-    from barnabas.client.connection import NodeConnection
-    from barnabas.wire.api_keys import ApiKey
 
     def ask(deadline: float) -> NodeConnection:
         return cluster.any_node(deadline)
 
-    with connect(bootstrap, timeout_s) as cluster:
-        offered = dict(cluster.retry(ask).versions)
+    offered = dict(cluster.retry(ask).versions)
     names = {int(key): key.name for key in ApiKey}
     rows = [
         {

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from barnabas.cli.admin.config_changes import alter_resource, is_acted_on, show_changes
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import bootstrap_option, connect, key_values, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, key_values, output_option
+from barnabas.client.admin.configs import (
+    APPEND,
+    CONFIG_SOURCES,
+    DELETE,
+    SET,
+    SUBTRACT,
+    ConfigChange,
+    describe_config,
+    list_config_resources,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
 from barnabas.terminal.notes import note
+from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.configs import ConfigChange
-    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 
 KINDS = ("topic", "broker", "group", "client-metrics")
 ALL_BROKERS = "default"
@@ -31,7 +41,7 @@ def change_arguments(name: str, metavar: str) -> Callable[[Callable[..., Any]], 
     """Arguments and options of a command that changes keys: the resource, the changes as `name`, `--dry-run`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        command = bootstrap_option(timeout_option(command))
+        command = cluster_options(command)
         command = click.option("--dry-run", is_flag=True, help="Only have the broker check the changes.")(command)
         return resource_arguments(click.argument(name, nargs=-1, required=True, metavar=metavar)(command))
 
@@ -60,8 +70,6 @@ def config() -> None:
 
 def config_rows(entries: Iterable[DescribeConfigsResourceResult]) -> list[dict[str, object]]:
     """A row for each key; `acted_on` is False for a key that the broker knows and does not use."""
-    from barnabas.client.admin.configs import CONFIG_SOURCES
-
     return [
         {
             "key": entry.name,
@@ -78,22 +86,16 @@ def config_rows(entries: Iterable[DescribeConfigsResourceResult]) -> list[dict[s
 @resource_arguments
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @click.option("--all", "everything", is_flag=True, help="Include keys with their default value.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def get(
-    kind: str, name: str, keys: tuple[str, ...], everything: bool, bootstrap: str, timeout_s: float, output: str
-) -> None:
+def get(kind: str, name: str, keys: tuple[str, ...], everything: bool, cluster: Cluster, output: str) -> None:
     """Show keys that differ from their default, all keys with --all, or the given KEYs.
 
     \b
     barnabas config get topic orders
     barnabas config get broker 1 --all
     """
-    from barnabas.client.admin.configs import describe_config
-
-    with connect(bootstrap, timeout_s) as cluster:
-        rows = config_rows(describe_config(cluster, kind, name))
+    rows = config_rows(describe_config(cluster, kind, name))
     if keys:
         rows = _chosen(rows, keys, _title(kind, name))
     elif not everything:
@@ -111,9 +113,6 @@ def get(
 
 def _chosen(rows: list[dict[str, object]], keys: tuple[str, ...], title: str) -> list[dict[str, object]]:
     """The rows of `keys`, in their order. `NotFound` with the most similar key."""
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.suggestion import suggestion
-
     known = {str(row["key"]): row for row in rows}
     for key in keys:
         if key not in known:
@@ -127,82 +126,65 @@ def _title(kind: str, name: str) -> str:
 
 @config.command("set")
 @change_arguments("changes", "KEY=VALUE...")
-def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def set_(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Set keys; 'KEY=' without a value resets a key to its default.
 
     \b
     barnabas config set topic orders retention.ms=86400000
     barnabas config set broker default log.retention.hours=24
     """
-    from barnabas.client.admin.configs import DELETE, SET, ConfigChange
-
     values = key_values(changes, "KEY=VALUE")
-    wanted = [ConfigChange(key, SET if value else DELETE, value or None) for key, value in values.items()]
-    _alter(kind, name, wanted, bootstrap, timeout_s, dry_run=dry_run)
+    alterations = [ConfigChange(key, SET if value else DELETE, value or None) for key, value in values.items()]
+    _alter(cluster, kind, name, alterations, dry_run=dry_run)
 
 
 @config.command("unset")
 @change_arguments("keys", "KEY...")
-def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def unset(kind: str, name: str, keys: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Reset keys to their default."""
-    from barnabas.client.admin.configs import DELETE, ConfigChange
-
     for key in keys:
         if "=" in key:
             raise click.BadParameter(f"must be a KEY alone, not {key!r}", param_hint="KEY")
-    wanted = [ConfigChange(key, DELETE) for key in dict.fromkeys(keys)]
-    _alter(kind, name, wanted, bootstrap, timeout_s, dry_run=dry_run)
+    alterations = [ConfigChange(key, DELETE) for key in dict.fromkeys(keys)]
+    _alter(cluster, kind, name, alterations, dry_run=dry_run)
 
 
 @config.command("append")
 @change_arguments("changes", "KEY=VALUE...")
-def append(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def append(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Add values to keys that are lists, as cleanup.policy."""
-    from barnabas.client.admin.configs import APPEND
-
-    _alter(kind, name, _list_changes(APPEND, changes), bootstrap, timeout_s, dry_run=dry_run)
+    _alter(cluster, kind, name, _list_changes(APPEND, changes), dry_run=dry_run)
 
 
 @config.command("subtract")
 @change_arguments("changes", "KEY=VALUE...")
-def subtract(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+def subtract(kind: str, name: str, changes: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Remove values from keys that are lists."""
-    from barnabas.client.admin.configs import SUBTRACT
-
-    _alter(kind, name, _list_changes(SUBTRACT, changes), bootstrap, timeout_s, dry_run=dry_run)
+    _alter(cluster, kind, name, _list_changes(SUBTRACT, changes), dry_run=dry_run)
 
 
 def _list_changes(operation: int, changes: tuple[str, ...]) -> list[ConfigChange]:
-    from barnabas.client.admin.configs import ConfigChange
-
     return [ConfigChange(key, operation, value) for key, value in key_values(changes, "KEY=VALUE").items()]
 
 
-def _alter(
-    kind: str, name: str, changes: list[ConfigChange], bootstrap: str, timeout_s: float, *, dry_run: bool
-) -> None:
-    with connect(bootstrap, timeout_s) as cluster:
-        alter_resource(cluster, kind, name, changes, dry_run=dry_run)
+def _alter(cluster: Cluster, kind: str, name: str, changes: list[ConfigChange], *, dry_run: bool) -> None:
+    alter_resource(cluster, kind, name, changes, dry_run=dry_run)
     show_changes(kind, name, changes, dry_run=dry_run)
 
 
 @config.command("list")
 @click.argument("kinds", nargs=-1, type=click.Choice(KINDS), metavar="[KIND]...")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def list_(kinds: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
+def list_(kinds: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """List the resources that have configuration.
 
     KIND is topic, broker, group or client-metrics. All topics and brokers are listed, but only the groups and client
     metrics subscriptions on which keys are set.
     """
-    from barnabas.client.admin.configs import list_config_resources
-
-    with connect(bootstrap, timeout_s) as cluster:
-        rows = [
-            {"kind": kind, "name": name or ALL_BROKERS}
-            for kind in kinds or KINDS
-            for name in list_config_resources(cluster, kind)
-        ]
+    rows = [
+        {"kind": kind, "name": name or ALL_BROKERS}
+        for kind in kinds or KINDS
+        for name in list_config_resources(cluster, kind)
+    ]
     show_rows(rows, output, empty="nothing has configuration")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Sequence
 
 import click
 
-from barnabas.cli.options.parameters import key_values
+from barnabas.cli.options.parameters import Function, key_values
+from barnabas.client.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange, alter_config, describe_config
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.configs import ConfigChange
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from barnabas.terminal.suggestion import suggestion
+from barnabas.wire.configdef import NOT_ACTED_ON
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 
 
 def change_options(command: Function) -> Function:
@@ -35,8 +33,6 @@ def changes_from(
     set_: tuple[str, ...], delete: tuple[str, ...], append: tuple[str, ...], subtract: tuple[str, ...]
 ) -> list[ConfigChange]:
     """The changes that the options name; a usage error if there are none, or two of one key."""
-    from barnabas.client.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
-
     changes = [ConfigChange(key.strip(), DELETE) for key in delete]
     for texts, operation, option in (
         (set_, SET, "--set"),
@@ -58,8 +54,6 @@ def changes_from(
 
 def is_acted_on(entry: DescribeConfigsResourceResult) -> bool:
     """False for a key that the broker knows and does not use; the broker's documentation of the key says so."""
-    from barnabas.wire.configdef import NOT_ACTED_ON
-
     return not (entry.documentation or "").endswith(NOT_ACTED_ON)
 
 
@@ -70,10 +64,6 @@ def alter_resource(
 
     A key that the broker does not act on is noted on stderr.
     """
-    from barnabas.client.admin.configs import DELETE, alter_config, describe_config
-    from barnabas.terminal.suggestion import suggestion
-    from barnabas.wire.errors import KafkaError
-
     try:
         alter_config(cluster, kind, name, changes, validate_only=dry_run)
     except KafkaError as error:
@@ -90,8 +80,6 @@ def alter_resource(
 
 def _known_keys(cluster: Cluster, kind: str, name: str) -> set[str]:
     """The keys of a resource; those of all brokers are the keys of any broker."""
-    from barnabas.client.admin.configs import describe_config
-
     if kind == "broker" and not name:
         cluster.retry(lambda deadline: cluster.metadata([], deadline))
         name = str(min(cluster.nodes))
@@ -100,8 +88,6 @@ def _known_keys(cluster: Cluster, kind: str, name: str) -> set[str]:
 
 def show_changes(kind: str, name: str, changes: Sequence[ConfigChange], *, dry_run: bool) -> None:
     """Print a line for each change."""
-    from barnabas.client.admin.configs import APPEND, DELETE, SET
-
     where = f"{kind} {name}" if name else "defaults of all brokers"
     for change in changes:
         if change.operation == DELETE:

@@ -11,6 +11,7 @@ from barnabas.cli.connect.configured_address import broker_address
 from barnabas.cli.connect.security import security
 from barnabas.cli.failure import FAILED, NOT_FOUND
 from barnabas.cli.options.parameters import bootstrap_option, output_option, own_timeout_option
+from barnabas.client.doctor import Doctor
 from barnabas.terminal import screen
 from barnabas.terminal.layout import wrap
 from barnabas.terminal.tables import is_document, show
@@ -29,8 +30,6 @@ def doctor(context: click.Context, bootstrap: str, timeout_s: float, output: str
     It connects as a client does, follows the advertised addresses, and prints a line for each check. Exit code 0 if all
     is well, 1 if something is wrong, 3 if no broker was reached: 'barnabas doctor -b kafka:9092'.
     """
-    from barnabas.client.doctor import Doctor
-
     try:
         examination = Doctor(broker_address(context, bootstrap), timeout_s, __version__, security())
     except ValueError as error:
@@ -41,7 +40,7 @@ def doctor(context: click.Context, bootstrap: str, timeout_s: float, output: str
         if not is_document(output):
             _print("ok" if check.is_ok else "failed", check.text)
     if is_document(output):
-        rows = [{"check": one.name, "result": "ok" if one.is_ok else "failed", "text": one.text} for one in done]
+        rows = [{"check": each.name, "result": "ok" if each.is_ok else "failed", "text": each.text} for each in done]
         show(rows, output)
     if not examination.was_reached:
         return NOT_FOUND

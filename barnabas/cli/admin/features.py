@@ -5,8 +5,13 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
+from barnabas.client.admin.cluster import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, describe_features, update_features
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
 from barnabas.terminal.notes import note
+from barnabas.terminal.question import ask
+from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
 
 
@@ -16,32 +21,25 @@ def features() -> None:
 
 
 @features.command("list")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def list_(bootstrap: str, timeout_s: float, output: str) -> None:
+def list_(cluster: Cluster, output: str) -> None:
     """Show each feature's level, and the levels that the broker supports; level 0 is disabled."""
-    from barnabas.client.admin.cluster import describe_features
-
-    with connect(bootstrap, timeout_s) as cluster:
-        rows = [one._asdict() for one in describe_features(cluster)]
+    rows = [feature._asdict() for feature in describe_features(cluster)]
     show_rows(rows, output, empty="the broker has no features")
 
 
 @features.command()
 @click.argument("levels", nargs=-1, required=True, metavar="FEATURE=LEVEL...")
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the levels.")
-@bootstrap_option
-@timeout_option
-def upgrade(levels: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def upgrade(levels: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
     """Raise the level of features.
 
     \b
     barnabas features upgrade transaction.version=2
     """
-    from barnabas.client.admin.cluster import UPGRADE
-
-    _change(_levels(levels), UPGRADE, bootstrap, timeout_s, dry_run=dry_run)
+    _change(cluster, _levels(levels), UPGRADE, dry_run=dry_run)
 
 
 @features.command()
@@ -49,20 +47,14 @@ def upgrade(levels: tuple[str, ...], dry_run: bool, bootstrap: str, timeout_s: f
 @click.option("--unsafe", is_flag=True, help="Downgrade also if metadata is lost.")
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the levels.")
 @yes_option
-@bootstrap_option
-@timeout_option
-def downgrade(
-    levels: tuple[str, ...], unsafe: bool, dry_run: bool, yes: bool, bootstrap: str, timeout_s: float
-) -> None:
+@cluster_options
+def downgrade(levels: tuple[str, ...], unsafe: bool, dry_run: bool, yes: bool, cluster: Cluster) -> None:
     """Lower the level of features; level 0 disables one. Asks on a terminal."""
-    from barnabas.client.admin.cluster import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE
-    from barnabas.terminal.question import ask
-
-    wanted = _levels(levels)
+    targets = _levels(levels)
     if not dry_run:
-        named = ", ".join(f"{name} to {level}" for name, level in wanted.items())
+        named = ", ".join(f"{name} to {level}" for name, level in targets.items())
         ask(f"Lower {named}{', even if metadata is lost' if unsafe else ''}?", yes)
-    _change(wanted, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, bootstrap, timeout_s, dry_run=dry_run)
+    _change(cluster, targets, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, dry_run=dry_run)
 
 
 def _levels(texts: tuple[str, ...]) -> dict[str, int]:
@@ -75,17 +67,12 @@ def _levels(texts: tuple[str, ...]) -> dict[str, int]:
     return levels
 
 
-def _change(levels: dict[str, int], upgrade_type: int, bootstrap: str, timeout_s: float, *, dry_run: bool) -> None:
-    from barnabas.client.admin.cluster import describe_features, update_features
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.suggestion import suggestion
-
-    with connect(bootstrap, timeout_s) as cluster:
-        known = {one.name: one.level for one in describe_features(cluster)}
-        for name in levels:
-            if name not in known:
-                raise NotFound(f"the broker has no feature {name}{suggestion(name, known)}")
-        update_features(cluster, levels, upgrade_type, validate_only=dry_run)
+def _change(cluster: Cluster, levels: dict[str, int], upgrade_type: int, *, dry_run: bool) -> None:
+    known = {feature.name: feature.level for feature in describe_features(cluster)}
+    for name in levels:
+        if name not in known:
+            raise NotFound(f"the broker has no feature {name}{suggestion(name, known)}")
+    update_features(cluster, levels, upgrade_type, validate_only=dry_run)
     for name, level in levels.items():
         verb = "would be" if dry_run else "is"
         click.echo(f"{name} {verb} at level {level}, before {known[name]}")

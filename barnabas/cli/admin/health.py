@@ -10,7 +10,9 @@ import click
 from barnabas.cli.connect.configured_address import broker_address
 from barnabas.cli.failure import NOT_FOUND
 from barnabas.cli.options.parameters import bootstrap_option, connect, own_timeout_option
+from barnabas.client.errors import ClientError
 from barnabas.terminal.notes import note
+from barnabas.wire.errors import KafkaError, ProtocolError
 
 PAUSE_S = 0.1
 """Between two attempts of `--wait`."""
@@ -31,7 +33,7 @@ PAUSE_S = 0.1
     "--config",
     "file",
     metavar="FILE",
-    help="A server.properties file: without -b, the broker listens where it says, or where KAFKA_LISTENERS does.",
+    help="A server.properties file: without -b, the address is taken from its listeners, or from KAFKA_LISTENERS.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit code.")
 @click.pass_context
@@ -42,26 +44,23 @@ def health(
 
     `barnabas health --wait 30` waits for a broker that is starting.
     """
-    from barnabas.client.errors import ClientError
-    from barnabas.wire.errors import KafkaError, ProtocolError
-
     bootstrap = broker_address(context, bootstrap, file)
-    until, said = time.monotonic() + wait_s, quiet
+    until, has_noted = time.monotonic() + wait_s, quiet
     while True:
         try:
             with connect(bootstrap, timeout_s) as cluster:
-                answer = cluster.retry(partial(cluster.metadata, []))
+                response = cluster.retry(partial(cluster.metadata, []))
             break
         except (ClientError, KafkaError, ProtocolError) as error:
             if time.monotonic() >= until:
                 if not quiet:
                     note(f"not ready: {error}")
                 return NOT_FOUND
-            if not said:
+            if not has_noted:
                 note(f"waiting up to {wait_s:g} s: {error}")
-                said = True
+                has_noted = True
         time.sleep(min(PAUSE_S, max(0.0, until - time.monotonic())))
     if not quiet:
-        nodes = len(answer.brokers)
-        click.echo(f"ready: cluster {answer.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")
+        nodes = len(response.brokers)
+        click.echo(f"ready: cluster {response.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")
     return 0

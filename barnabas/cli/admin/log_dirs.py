@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import select
+from barnabas.client.admin.log_dirs import LogDir, describe_log_dirs
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.log_dirs import LogDir
 
 Row = dict[str, object]
 SIZES = ("bytes", "total_bytes", "usable_bytes")
@@ -36,8 +34,7 @@ def log_dirs(
     brokers: tuple[int, ...],
     human: bool,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Show the log directories of brokers with their sizes, and which are offline.
@@ -47,14 +44,10 @@ def log_dirs(
     barnabas log-dirs --by topic -H          # by topic, in MB
     barnabas log-dirs orders                 # the partitions of a topic
     """
-    from barnabas.client.admin.log_dirs import describe_log_dirs
-    from barnabas.client.admin.topics import list_topics
-
     by = by or ("partition" if names else "dir")
-    with connect(bootstrap, timeout_s) as cluster:
-        topics = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
-        found = describe_log_dirs(cluster, topics if names else None, list(dict.fromkeys(brokers)) or None)
-    rows = {"dir": _by_dir, "topic": _by_topic, "partition": _by_partition}[by](found)
+    topics = select(names, lambda: [topic.name or "" for topic in list_topics(cluster)], regex=regex, kind="topic")
+    described = describe_log_dirs(cluster, topics if names else None, list(dict.fromkeys(brokers)) or None)
+    rows = {"dir": _by_dir, "topic": _by_topic, "partition": _by_partition}[by](described)
     if human and not is_document(output):
         rows = [row | {key: _human(row[key]) for key in SIZES if key in row} for row in rows]
     columns = {
@@ -64,47 +57,47 @@ def log_dirs(
     }[by]
     show_rows(rows, output, columns=columns, empty="no partitions")
     if by != "dir":
-        for one in found:
-            if one.error is not None:
-                note(f"broker {one.broker}: {one.path} is offline ({one.error}), its sizes are missing")
+        for log_dir in described:
+            if log_dir.error is not None:
+                note(f"broker {log_dir.broker}: {log_dir.path} is offline ({log_dir.error}), its sizes are missing")
 
 
-def _by_dir(found: list[LogDir]) -> list[Row]:
+def _by_dir(log_dirs: list[LogDir]) -> list[Row]:
     return [
         {
-            "broker": one.broker,
-            "dir": one.path,
-            "partitions": len(one.replicas),
-            "bytes": sum(replica.size for replica in one.replicas),
-            "total_bytes": one.total_bytes if one.total_bytes >= 0 else None,
-            "usable_bytes": one.usable_bytes if one.usable_bytes >= 0 else None,
-            "state": "online" if one.error is None else "offline",
-            "error": one.error,
+            "broker": log_dir.broker,
+            "dir": log_dir.path,
+            "partitions": len(log_dir.replicas),
+            "bytes": sum(replica.size for replica in log_dir.replicas),
+            "total_bytes": log_dir.total_bytes if log_dir.total_bytes >= 0 else None,
+            "usable_bytes": log_dir.usable_bytes if log_dir.usable_bytes >= 0 else None,
+            "state": "online" if log_dir.error is None else "offline",
+            "error": log_dir.error,
         }
-        for one in found
+        for log_dir in log_dirs
     ]
 
 
-def _by_topic(found: list[LogDir]) -> list[Row]:
+def _by_topic(log_dirs: list[LogDir]) -> list[Row]:
     sizes: dict[str, list[int]] = {}
-    for replica in (replica for one in found for replica in one.replicas):
+    for replica in (replica for log_dir in log_dirs for replica in log_dir.replicas):
         sizes.setdefault(replica.topic, []).append(replica.size)
     return [{"topic": name, "partitions": len(each), "bytes": sum(each)} for name, each in sorted(sizes.items())]
 
 
-def _by_partition(found: list[LogDir]) -> list[Row]:
+def _by_partition(log_dirs: list[LogDir]) -> list[Row]:
     rows: list[Row] = [
         {
             "topic": replica.topic,
             "partition": replica.partition,
-            "broker": one.broker,
+            "broker": log_dir.broker,
             "bytes": replica.size,
             "lag": replica.offset_lag,
             "future": replica.is_future,
-            "dir": one.path,
+            "dir": log_dir.path,
         }
-        for one in found
-        for replica in one.replicas
+        for log_dir in log_dirs
+        for replica in log_dir.replicas
     ]
     return sorted(rows, key=lambda row: (str(row["topic"]), int(str(row["partition"])), int(str(row["broker"]))))
 

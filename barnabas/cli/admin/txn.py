@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from time import time_ns
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.failure import FAILED
 from barnabas.cli.options.duration import Duration
-from barnabas.cli.options.parameters import (
-    bootstrap_option,
-    connect,
-    listing_options,
-    output_option,
-    timeout_option,
-    yes_option,
-)
+from barnabas.cli.options.parameters import cluster_options, listing_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, split_partitions
 from barnabas.cli.options.patterns import matching
 from barnabas.cli.options.times import iso_time
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.admin.transactions import (
+    OpenTransaction,
+    abort_in_partition,
+    describe_producers,
+    describe_transaction,
+    fence_producer,
+    hanging_transactions,
+    list_transactions,
+    transaction_partitions,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ClientError, NotFound
+from barnabas.terminal.question import ask
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows, spaced
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.transactions import OpenTransaction
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState, ProducerState
+from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState, ProducerState
 
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
 MAX_TIMEOUT_S = 15 * 60.0
@@ -35,7 +37,7 @@ MAX_TIMEOUT_S = 15 * 60.0
 
 @click.group(cls=Group)
 def txn() -> None:
-    """List, describe and abort transactions, and find those that hang."""
+    """List, describe and abort transactions, and find hanging ones."""
 
 
 @txn.command("list")
@@ -56,43 +58,35 @@ def list_(
     producer_ids: tuple[int, ...],
     older_than_s: float | None,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """List transactional ids with their coordinator and state."""
-    from barnabas.client.admin.transactions import list_transactions
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = {
-            one.transactional_id: one
-            for one in list_transactions(
-                cluster,
-                states=states,
-                producer_ids=producer_ids,
-                older_than_ms=None if older_than_s is None else round(older_than_s * 1000),
-            )
-        }
-    rows = [found[name]._asdict() for name in matching(patterns, found, regex=regex)]
+    transactions = {
+        transaction.transactional_id: transaction
+        for transaction in list_transactions(
+            cluster,
+            states=states,
+            producer_ids=producer_ids,
+            older_than_ms=None if older_than_s is None else round(older_than_s * 1000),
+        )
+    }
+    rows = [transactions[name]._asdict() for name in matching(patterns, transactions, regex=regex)]
     show_rows(rows, output, empty="no transactions")
 
 
 @txn.command()
 @click.argument("names", nargs=-1, required=True, metavar="TRANSACTIONAL-ID...")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def describe(names: tuple[str, ...], bootstrap: str, timeout_s: float, output: str) -> None:
+def describe(names: tuple[str, ...], cluster: Cluster, output: str) -> None:
     """Show the producer, state, age and partitions of transactional ids."""
-    from barnabas.client.admin.transactions import describe_transaction
-
-    with connect(bootstrap, timeout_s) as cluster:
-        described = [_described(*describe_transaction(cluster, name)) for name in names]
+    described = [_described(*describe_transaction(cluster, name)) for name in names]
     if is_document(output):
         show(described, output)
         return
-    for one in spaced(described):
-        show_fields(one, output)
+    for transaction in spaced(described):
+        show_fields(transaction, output)
 
 
 def _described(coordinator: int, state: DescribeTransactionsResponseTransactionState) -> dict[str, object]:
@@ -115,12 +109,9 @@ def _described(coordinator: int, state: DescribeTransactionsResponseTransactionS
 @click.option("--partition", metavar="TOPIC:PARTITION", help="Abort a transaction that hangs in this partition.")
 @click.option("--start-offset", type=click.IntRange(min=0), help="The offset at which it began there.")
 @yes_option
-@bootstrap_option
-@timeout_option
-def abort(
-    name: str | None, partition: str | None, start_offset: int | None, yes: bool, bootstrap: str, timeout_s: float
-) -> None:
-    """Abort the open transaction of a transactional id, whose producer is fenced; or one that hangs.
+@cluster_options
+def abort(name: str | None, partition: str | None, start_offset: int | None, yes: bool, cluster: Cluster) -> None:
+    """Abort the open transaction of a transactional id and fence its producer, or abort a hanging transaction.
 
     \b
     barnabas txn abort billing
@@ -131,17 +122,13 @@ def abort(
     """
     if (name is None) == (partition is None) or (partition is None) != (start_offset is None):
         raise click.UsageError("name a TRANSACTIONAL-ID, or --partition and --start-offset of one that hangs")
-    with connect(bootstrap, timeout_s) as cluster:
-        if name is not None:
-            _abort_of_id(cluster, name, yes=yes)
-        else:
-            _abort_in_partition(cluster, partition or "", start_offset or 0, yes=yes)
+    if name is not None:
+        _abort_of_id(cluster, name, yes=yes)
+    else:
+        _abort_in_partition(cluster, partition or "", start_offset or 0, yes=yes)
 
 
 def _abort_of_id(cluster: Cluster, name: str, *, yes: bool) -> None:
-    from barnabas.client.admin.transactions import describe_transaction, fence_producer
-    from barnabas.terminal.question import ask
-
     _, state = describe_transaction(cluster, name)
     ask(f"Fence the producer of {name} ({state.transaction_state}) and abort its transaction?", yes)
     fence_producer(cluster, name)
@@ -151,39 +138,34 @@ def _abort_of_id(cluster: Cluster, name: str, *, yes: bool) -> None:
 
 
 def _abort_in_partition(cluster: Cluster, text: str, start_offset: int, *, yes: bool) -> None:
-    from barnabas.client.admin.transactions import abort_in_partition, describe_producers
-    from barnabas.client.errors import NotFound
-    from barnabas.terminal.question import ask
-
     topic, indexes = split_partitions(text, "--partition")
     if indexes is None or len(indexes) != 1:
         raise click.BadParameter(f"must be TOPIC:PARTITION, not {text!r}", param_hint="--partition")
     (which,) = named_partitions(cluster, (text,), "--partition")
     producers = describe_producers(cluster, [which])[which]
-    found = [one for one in producers if one.current_txn_start_offset == start_offset]
-    if not found:
+    matches = [producer for producer in producers if producer.current_txn_start_offset == start_offset]
+    if not matches:
         raise NotFound(f"no transaction is open in {topic}-{which[1]} since offset {start_offset}{_others(producers)}")
-    _check_hangs(cluster, which, found[0].producer_id)
-    ask(f"Abort the transaction of producer {found[0].producer_id} in {topic}-{which[1]}?", yes)
-    abort_in_partition(cluster, *which, found[0])
-    click.echo(f"aborted the transaction of producer {found[0].producer_id} in {topic}-{which[1]}")
+    _check_hangs(cluster, which, matches[0].producer_id)
+    ask(f"Abort the transaction of producer {matches[0].producer_id} in {topic}-{which[1]}?", yes)
+    abort_in_partition(cluster, *which, matches[0])
+    click.echo(f"aborted the transaction of producer {matches[0].producer_id} in {topic}-{which[1]}")
 
 
 def _check_hangs(cluster: Cluster, which: tuple[str, int], producer_id: int) -> None:
     """A transaction that its coordinator has is aborted there, or it would stay open in its other partitions."""
-    from barnabas.client.admin.transactions import list_transactions, transaction_partitions
-    from barnabas.client.errors import ClientError
-
-    for one in list_transactions(cluster, producer_ids=[producer_id]):
-        if which in transaction_partitions(cluster, one.transactional_id):
+    for transaction in list_transactions(cluster, producer_ids=[producer_id]):
+        if which in transaction_partitions(cluster, transaction.transactional_id):
             raise ClientError(
-                f"the transaction of producer {producer_id} does not hang, it belongs to {one.transactional_id!r}; "
-                f"'barnabas txn abort {one.transactional_id}' aborts it"
+                f"the transaction of producer {producer_id} does not hang, it belongs to "
+                f"{transaction.transactional_id!r}; 'barnabas txn abort {transaction.transactional_id}' aborts it"
             )
 
 
 def _others(producers: list[ProducerState]) -> str:
-    starts = sorted(one.current_txn_start_offset for one in producers if one.current_txn_start_offset >= 0)
+    starts = sorted(
+        producer.current_txn_start_offset for producer in producers if producer.current_txn_start_offset >= 0
+    )
     return f"; there are open ones since {', '.join(map(str, starts))}" if starts else ""
 
 
@@ -197,47 +179,42 @@ def _others(producers: list[ProducerState]) -> str:
     metavar="TIME",
     help="Leave out transactions with a record in this time: the brokers' transaction.max.timeout.ms.  [default: 15m]",
 )
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def find_hanging(names: tuple[str, ...], max_timeout_s: float, bootstrap: str, timeout_s: float, output: str) -> int:
+def find_hanging(names: tuple[str, ...], max_timeout_s: float, cluster: Cluster, output: str) -> int:
     """Find transactions that partitions have open and their coordinator does not know; exit 1 if there are any.
 
     They hold back readers with read_committed for ever; 'txn abort --partition' ends them.
     """
-    from barnabas.client.admin.topics import list_topics
-    from barnabas.client.admin.transactions import hanging_transactions
-
     now = time_ns() // 1_000_000
-    with connect(bootstrap, timeout_s) as cluster:
-        partitions = (
-            named_partitions(cluster, names, "TOPIC")
-            if names
-            else [
-                (topic.name or "", part.partition_index)
-                for topic in list_topics(cluster)
-                for part in topic.partitions
-                if part.leader_id >= 0
-            ]
-        )
-        found = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
-    rows = [_hanging_row(one, now) for one in found]
+    partitions = (
+        named_partitions(cluster, names, "TOPIC")
+        if names
+        else [
+            (topic.name or "", part.partition_index)
+            for topic in list_topics(cluster)
+            for part in topic.partitions
+            if part.leader_id >= 0
+        ]
+    )
+    hanging = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
+    rows = [_hanging_row(transaction, now) for transaction in hanging]
     columns = ("topic", "partition", "producer_id", "start_offset", "idle_s")
     empty = f"no transaction hangs in {len(partitions)} partition{'s'[: len(partitions) != 1]}"
     show_rows(rows, output, columns=columns, empty=empty)
     return FAILED if rows else 0
 
 
-def _hanging_row(one: OpenTransaction, now: int) -> dict[str, object]:
-    producer = one.producer
+def _hanging_row(transaction: OpenTransaction, now: int) -> dict[str, object]:
+    producer = transaction.producer
     return {
-        "topic": one.topic,
-        "partition": one.partition,
+        "topic": transaction.topic,
+        "partition": transaction.partition,
         "producer_id": producer.producer_id,
         "producer_epoch": producer.producer_epoch,
         "coordinator_epoch": producer.coordinator_epoch,
         "start_offset": producer.current_txn_start_offset,
         "last_time": iso_time(producer.last_timestamp),
         "idle_s": (now - producer.last_timestamp) // 1000,
-        "transactional_id": one.transactional_id,
+        "transactional_id": transaction.transactional_id,
     }

@@ -45,7 +45,7 @@ EPILOG = (
     "if stdin is no terminal, otherwise -C. Format verbs of -f: %s value, %k key, %S and %K their lengths, %R the "
     "length as binary int32, %T timestamp, %h headers, %t topic, %p partition, %o offset. Not served: "
     f"{', '.join(NOT_SERVED)}, offsets stored without a group, and most properties (-X list). Exit codes and errors "
-    "are those of all commands here."
+    "are the same as of other commands."
 )
 
 
@@ -92,10 +92,10 @@ EPILOG = (
 @click.option("-X", "properties", multiple=True, metavar="NAME=VALUE", help="A property of librdkafka; 'list' lists.")
 @click.version_option(None, "-V", package_name="barnabas", message="barnabas cat %(version)s, as kcat 1.7")
 @address_option
-def cat(bootstrap: str, file: Path | None, properties: tuple[str, ...], **given: object) -> None:
-    """What kcat does, with kcat's options: consume, produce, list metadata, query offsets."""
-    options = Options(bootstrap, read_properties(file, properties), given)
-    mode = _mode(given, options)
+def cat(bootstrap: str, file: Path | None, properties: tuple[str, ...], **flags: object) -> None:
+    """Work as kcat does, with its options: consume, produce, list metadata, query offsets."""
+    options = Options(bootstrap, read_properties(file, properties), flags)
+    mode = _mode(flags, options)
     if mode == "metadata":
         from barnabas.cli.cat.listing import list_metadata
 
@@ -114,8 +114,8 @@ def cat(bootstrap: str, file: Path | None, properties: tuple[str, ...], **given:
         consume(options)
 
 
-def _mode(given: dict[str, object], options: Options) -> str:
-    chosen = [name for name in MODES.values() if given[f"mode_{name}"]]
+def _mode(flags: dict[str, object], options: Options) -> str:
+    chosen = [name for name in MODES.values() if flags[f"mode_{name}"]]
     if options.group is not None:
         chosen.append("group")
     if len(chosen) > 1:

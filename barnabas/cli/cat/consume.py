@@ -7,7 +7,6 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,14 +14,15 @@ from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice
 from barnabas.cli.options.escapes import compile_format, printable
 from barnabas.cli.options.offset_spec import OffsetSpec, resolve_offset_specs
+from barnabas.cli.records.consume_source import find_topics
 from barnabas.cli.records.record_json import shown_json
+from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
-from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, list_offsets
+from barnabas.client.groups.consumer import GroupConsumer
+from barnabas.client.groups.member import GroupMember
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition, list_offsets
 from barnabas.client.reader import Position, Reader
 from barnabas.wire.batches.records import Record
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
 
 # --- kcat's deserializers (-s): a pack string such as `>iq` or `hs` turns bytes into text
 
@@ -56,8 +56,8 @@ class Unpacker:
             else:
                 size = 1 if letter == "c" else struct.calcsize(order + letter)
                 if at + size > len(data):
-                    left = len(data) - at
-                    raise ClientError(f"{letter} needs {size} bytes, but {left} remain (-s {self.pack})")
+                    remaining = len(data) - at
+                    raise ClientError(f"{letter} needs {size} bytes, but {remaining} remain (-s {self.pack})")
                 piece, at = data[at : at + size], at + size
                 out += piece if letter == "c" else b"%d" % struct.unpack(order + letter, piece)[0]
         return out
@@ -79,7 +79,6 @@ def parse_serdes(texts: tuple[str, ...]) -> tuple[Unpacker | None, Unpacker | No
 
 # --- messages
 
-TopicPartition = tuple[str, int]
 Render = Callable[[TopicPartition, Record], bytes]
 NULL = b"NULL"
 RESET = {
@@ -117,8 +116,8 @@ def consume(options: Options) -> None:
             cluster,
             dict.fromkeys(partitions, start),
             isolation_level=level,
-            on_moved=lambda one, offset, _: options.note(
-                f"{one[0]} [{one[1]}]: offset reset to {offset}: out of range"
+            on_moved=lambda partition, offset, _: options.note(
+                f"{partition[0]} [{partition[1]}]: offset reset to {offset}: out of range"
             ),
         )
         ends = None if end_ms is None else _ends(cluster, partitions, end_ms)
@@ -127,8 +126,8 @@ def consume(options: Options) -> None:
 
 
 def _ends(cluster: Cluster, partitions: list[TopicPartition], end_ms: int) -> dict[TopicPartition, int]:
-    found = list_offsets(cluster, dict.fromkeys(partitions, end_ms))
-    return {one: offset for one, offset in found.items() if offset >= 0}
+    ends = list_offsets(cluster, dict.fromkeys(partitions, end_ms))
+    return {partition: offset for partition, offset in ends.items() if offset >= 0}
 
 
 def _committed_only(options: Options) -> bool:
@@ -158,10 +157,6 @@ def _positions(options: Options) -> tuple[OffsetSpec, int | None]:
 
 
 def _of_group(options: Options, group: str, render: Render | None) -> None:
-    from barnabas.cli.records.consume_source import find_topics
-    from barnabas.client.groups.consumer import GroupConsumer
-    from barnabas.client.groups.member import GroupMember
-
     topics = options.names or options.topics
     if not topics:
         raise click.UsageError("-G GROUP needs the names of topics")
@@ -179,13 +174,13 @@ def _of_group(options: Options, group: str, render: Render | None) -> None:
         member = GroupMember(
             member_cluster,
             group,
-            lambda one: find_topics(one, topics, regex=False),
+            lambda client: find_topics(client, topics, regex=False),
             options.properties.get("group.instance.id"),
         )
         consumer = GroupConsumer(
             cluster,
             member,
-            lambda one, partitions: resolve_offset_specs(one, dict.fromkeys(partitions, spec)),
+            lambda client, partitions: resolve_offset_specs(client, dict.fromkeys(partitions, spec)),
             uses_committed=not options.offsets,
             committed_only=_committed_only(options),
             before_commit=sys.stdout.buffer.flush,
@@ -221,7 +216,7 @@ class Printing:
         self.printed = 0
         self._is_terminal = sys.stdout.isatty()
         self._started = monotonic()
-        self._said: dict[TopicPartition, int] = {}
+        self._noted_ends: dict[TopicPartition, int] = {}
         self._render = self._json if render is None else render
 
     def run(
@@ -258,13 +253,15 @@ class Printing:
     def _say_ends(self) -> None:
         """Say once where a partition ends or its stop time is reached; `Stop` when all are at the end (-e)."""
         positions = self.reader.positions
-        at_end = [one for one in positions.values() if one.is_done or one.is_at_end]
+        at_end = [position for position in positions.values() if position.is_done or position.is_at_end]
         is_last = len(at_end) == len(positions) > 0
-        new = [one for one in at_end if self._said.get((one.topic, one.index)) != one.offset]
+        new = [
+            position for position in at_end if self._noted_ends.get((position.topic, position.index)) != position.offset
+        ]
         exits = is_last and (self.options.exit_at_end or self.reader.is_done)
-        for number, one in enumerate(new, 1):
-            self._said[one.topic, one.index] = one.offset
-            self.options.note(_end(one) + (": exiting" if exits and number == len(new) else ""))
+        for number, position in enumerate(new, 1):
+            self._noted_ends[position.topic, position.index] = position.offset
+            self.options.note(_end(position) + (": exiting" if exits and number == len(new) else ""))
         if exits:
             raise Stop
 
@@ -316,7 +313,7 @@ def _format(options: Options) -> Render:
             if options.show_offset:
                 text = f"%o{_literal(key_delimiter)}{text}"
         text += _literal(delimiter)
-    compiled = compile_format(text, "-f", shown, "ks")
+    compiled = compile_format(text, shown, "ks")
     if key_serdes is None and value_serdes is None:
         return compiled
 

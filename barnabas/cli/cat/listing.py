@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.cat.options import Options
 from barnabas.client.offsets import list_offsets
 from barnabas.wire.errors import ErrorCode
-
-if TYPE_CHECKING:
-    from barnabas.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from barnabas.wire.messages.metadata import MetadataResponse, MetadataResponseTopic
 
 
 def list_metadata(options: Options) -> None:
@@ -25,10 +22,10 @@ def list_metadata(options: Options) -> None:
         if names is not None:
             cluster.retry(lambda deadline: [cluster.topic(name, deadline, create=True) for name in names])
             response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
-        asked = cluster.retry(lambda deadline: cluster.any_node(deadline).address)
-    node = next((one for one in response.brokers if f"{one.host}:{one.port}" == asked), None)
+        address = cluster.retry(lambda deadline: cluster.any_node(deadline).address)
+    node = next((broker for broker in response.brokers if f"{broker.host}:{broker.port}" == address), None)
     node_id = -1 if node is None else node.node_id
-    name = f"{asked}/{'bootstrap' if node is None else node_id}"
+    name = f"{address}/{'bootstrap' if node is None else node_id}"
     if options.as_json:
         sys.stdout.write(_metadata_json(response, node_id, name, names))
         return
@@ -44,10 +41,13 @@ def list_metadata(options: Options) -> None:
 
 def _print_topic(topic: MetadataResponseTopic) -> None:
     print(f'  topic "{topic.name}" with {len(topic.partitions)} partitions:{_error(topic.error_code, " ")}')
-    for one in sorted(topic.partitions, key=lambda one: one.partition_index):
-        replicas, isrs = _ids(one.replica_nodes), _ids(one.isr_nodes)
-        error = _error(one.error_code, ", ")
-        print(f"    partition {one.partition_index}, leader {one.leader_id}, replicas: {replicas}, isrs: {isrs}{error}")
+    for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index):
+        replicas, isrs = _ids(partition.replica_nodes), _ids(partition.isr_nodes)
+        error = _error(partition.error_code, ", ")
+        print(
+            f"    partition {partition.partition_index}, leader {partition.leader_id}, "
+            f"replicas: {replicas}, isrs: {isrs}{error}"
+        )
 
 
 def _ids(nodes: Sequence[int]) -> str:
@@ -63,20 +63,20 @@ def _metadata_json(response: MetadataResponse, node_id: int, name: str, names: l
         "originating_broker": {"id": node_id, "name": name},
         "query": {"topic": "*" if names is None else names[0]},
         "controllerid": response.controller_id,
-        "brokers": [{"id": one.node_id, "name": f"{one.host}:{one.port}"} for one in response.brokers],
+        "brokers": [{"id": broker.node_id, "name": f"{broker.host}:{broker.port}"} for broker in response.brokers],
         "topics": [
             {
                 "topic": topic.name,
                 **({"error": ErrorCode(topic.error_code).name} if topic.error_code else {}),
                 "partitions": [
                     {
-                        "partition": one.partition_index,
-                        **({"error": ErrorCode(one.error_code).name} if one.error_code else {}),
-                        "leader": one.leader_id,
-                        "replicas": [{"id": node} for node in one.replica_nodes],
-                        "isrs": [{"id": node} for node in one.isr_nodes],
+                        "partition": partition.partition_index,
+                        **({"error": ErrorCode(partition.error_code).name} if partition.error_code else {}),
+                        "leader": partition.leader_id,
+                        "replicas": [{"id": node} for node in partition.replica_nodes],
+                        "isrs": [{"id": node} for node in partition.isr_nodes],
                     }
-                    for one in sorted(topic.partitions, key=lambda one: one.partition_index)
+                    for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
                 ],
             }
             for topic in response.topics
@@ -89,17 +89,17 @@ def query_offsets(options: Options) -> None:
     """Print the offset of each `TOPIC:PARTITION:TIMESTAMP` (ms; -1 the end, -2 the beginning); -1 if there is none."""
     if not options.topics:
         raise click.UsageError("-t TOPIC:PARTITION:TIMESTAMP is missing")
-    wanted = dict(map(_query, options.topics))
+    queries = dict(map(_query, options.topics))
     with options.connect() as cluster:
-        found = list_offsets(cluster, wanted)
+        offsets = list_offsets(cluster, queries)
     if not options.as_json:
-        for topic, index in wanted:
-            print(f"{topic} [{index}] offset {found[topic, index]}")
+        for topic, index in queries:
+            print(f"{topic} [{index}] offset {offsets[topic, index]}")
         return
     document: dict[str, dict[str, object]] = {}
-    for topic, index in wanted:
+    for topic, index in queries:
         entry = document.setdefault(topic, {"topic": topic})
-        entry[str(index)] = {"partition": index, "offset": found[topic, index]}
+        entry[str(index)] = {"partition": index, "offset": offsets[topic, index]}
     sys.stdout.write(json.dumps(document, separators=(",", ":")))
 
 

@@ -3,47 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from barnabas.cli.connect.client_config import is_security_key
 from barnabas.cli.options.escapes import unescape
 from barnabas.cli.options.parameters import connect
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
 
 
 class Options:
     """What was given. `properties` are those of -X and -F, checked."""
 
-    def __init__(self, bootstrap: str, properties: Mapping[str, str], given: Mapping[str, Any]) -> None:
+    def __init__(self, bootstrap: str, properties: Mapping[str, str], flags: Mapping[str, Any]) -> None:
         self.properties = properties
         self.bootstrap = properties.get("bootstrap.servers", bootstrap)
-        self.names: tuple[str, ...] = given["names"]
-        self.group: str | None = given["group"] or properties.get("group.id")
-        self.topics: tuple[str, ...] = given["topics"]
-        self.partition: int | None = None if given["partition"] == -1 else given["partition"]
-        self.delimiter = unescape(given["delimiter"], "-D")
-        self.key_delimiter = None if given["key_delimiter"] is None else unescape(given["key_delimiter"], "-K")
-        self.key: str | None = given["key"]
-        self.headers: tuple[str, ...] = given["headers"]
-        self.compression: str = given["compression"] or properties.get("compression.codec", "none")
-        self.lines: bool = given["lines"]
-        self.tee: bool = given["tee"]
-        self.count: int | None = given["count"]
-        self.null: bool = given["null"]
-        self.offsets: tuple[str, ...] = given["offsets"]
-        self.exit_at_end: bool = given["exit_at_end"]
-        self.format: str | None = given["format_"]
-        self.as_json: bool = given["as_json"]
-        self.serdes: tuple[str, ...] = given["serdes"]
-        self.show_offset: bool = given["show_offset"]
-        self.unbuffered: bool = given["unbuffered"]
-        self.quiet: bool = given["quiet"]
-        self.timeout_s: float = given["timeout_s"]
+        self.names: tuple[str, ...] = flags["names"]
+        self.group: str | None = flags["group"] or properties.get("group.id")
+        self.topics: tuple[str, ...] = flags["topics"]
+        self.partition: int | None = None if flags["partition"] == -1 else flags["partition"]
+        self.delimiter = unescape(flags["delimiter"], "-D")
+        self.key_delimiter = None if flags["key_delimiter"] is None else unescape(flags["key_delimiter"], "-K")
+        self.key: str | None = flags["key"]
+        self.headers: tuple[str, ...] = flags["headers"]
+        self.compression: str = flags["compression"] or properties.get("compression.codec", "none")
+        self.lines: bool = flags["lines"]
+        self.tee: bool = flags["tee"]
+        self.count: int | None = flags["count"]
+        self.null: bool = flags["null"]
+        self.offsets: tuple[str, ...] = flags["offsets"]
+        self.exit_at_end: bool = flags["exit_at_end"]
+        self.format: str | None = flags["format_"]
+        self.as_json: bool = flags["as_json"]
+        self.serdes: tuple[str, ...] = flags["serdes"]
+        self.show_offset: bool = flags["show_offset"]
+        self.unbuffered: bool = flags["unbuffered"]
+        self.quiet: bool = flags["quiet"]
+        self.timeout_s: float = flags["timeout_s"]
 
     @property
     def topic(self) -> str:

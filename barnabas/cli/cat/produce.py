@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from random import randrange
@@ -66,23 +67,23 @@ MAKERS: dict[str, MakePartitioner] = {
 }
 
 
+@dataclass(eq=False)
 class Messages:
     """The messages of stdin, of the lines of one file (-l), or each file as one; at most `count`."""
 
-    def __init__(self, options: Options, fields: Fields) -> None:
-        self.options = options
-        self.fields = fields
-        self.number = 0
+    options: Options
+    fields: Fields
+    number: int = field(default=0, init=False)
 
     def blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
         """Records as they become available."""
-        left = self.options.count
+        remaining = self.options.count
         for block in self._blocks(waiting):
-            records = list(islice((record for record in block if record is not None), left))
+            records = list(islice((record for record in block if record is not None), remaining))
             yield records
-            if left is not None:
-                left -= len(records)
-                if not left:
+            if remaining is not None:
+                remaining -= len(records)
+                if not remaining:
                     return
 
     def _blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
@@ -107,8 +108,8 @@ class Messages:
         fields = self.fields
         key, value = fields.key, message
         if fields.key_delimiter is not None:
-            before, found, after = message.partition(fields.key_delimiter)
-            if found:
+            before, delimiter, after = message.partition(fields.key_delimiter)
+            if delimiter:
                 value = after
                 if before or not (self.options.null and key is not None):
                     key = before  # with -Z an empty key is null, and -k replaces a null key

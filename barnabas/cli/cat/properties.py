@@ -33,11 +33,11 @@ ALIASES = {
 }
 
 
-def read_properties(file: Path | None, given: Sequence[str]) -> dict[str, str]:
+def read_properties(file: Path | None, assignments: Sequence[str]) -> dict[str, str]:
     """The properties of a file and of -X, which come later. A usage error names one that is not served."""
     texts = [] if file is None else file.read_text().splitlines()
-    found: dict[str, str] = {}
-    for text in [*(line for line in map(str.strip, texts) if line and not line.startswith("#")), *given]:
+    properties: dict[str, str] = {}
+    for text in [*(line for line in map(str.strip, texts) if line and not line.startswith("#")), *assignments]:
         if text == "list":
             for name, meaning in PROPERTIES.items():
                 click.echo(f"{name:<22}{meaning}")
@@ -60,8 +60,8 @@ def read_properties(file: Path | None, given: Sequence[str]) -> dict[str, str]:
                 f"the property {name!r} is not served{suggestion(name, PROPERTIES)}; '-X list' lists those that are",
                 param_hint="-X",
             )
-        found[name] = value.strip()
-    return found
+        properties[name] = value.strip()
+    return properties
 
 
 def choice(properties: dict[str, str] | object, name: str, allowed: Sequence[str], default: str) -> str:

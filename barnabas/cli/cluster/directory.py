@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
-
 import click
 
+from barnabas.cli.options.parameters import Function
+from barnabas.supervise.control import look
+from barnabas.supervise.state import ClusterState
 from barnabas.terminal.notes import note
 
-if TYPE_CHECKING:
-    from barnabas.supervise.state import ClusterState
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 HELP = "The directory of the cluster: --data-dir of 'barnabas serve --brokers', or the one that it has printed."
 
 
@@ -23,13 +19,13 @@ def cluster_dir_option(command: Function) -> Function:
 
 def optional_cluster_dir_option(command: Function) -> Function:
     """`--data-dir`, instead of `-b`."""
-    return click.option("--data-dir", metavar="DIR", help=f"{HELP} Without it -b says where the cluster is.")(command)
+    return click.option("--data-dir", metavar="DIR", help=f"{HELP} Without it, -b is the address of the cluster.")(
+        command
+    )
 
 
 def known_cluster(data_dir: str | None) -> ClusterState | None:
     """The cluster of a directory with the nodes that run now; None without a directory."""
     if data_dir is None:
         return None
-    from barnabas.supervise.control import look
-
     return look(data_dir, note)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from barnabas.cli.cluster.directory import known_cluster, optional_cluster_dir_option
 from barnabas.cli.failure import FAILED
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.client.admin.cluster import describe_cluster, describe_features, partitions_where
+from barnabas.client.admin.log_dirs import describe_log_dirs
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.supervise.state import ClusterState
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.supervise.state import ClusterState
-    from barnabas.wire.messages.metadata import MetadataResponseTopic
+from barnabas.wire.messages.metadata import MetadataResponseTopic
 
 Row = dict[str, object]
 
@@ -26,14 +25,11 @@ Row = dict[str, object]
 @output_option
 def info(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) -> None:
     """Show the cluster's id, controller, features and brokers, and how many topics and partitions it has."""
-    from barnabas.client.admin.cluster import describe_cluster, describe_features
-    from barnabas.client.admin.topics import list_topics
-
     known = known_cluster(data_dir)
     with connect(bootstrap if known is None else known.bootstrap, timeout_s) as client:
         described = describe_cluster(client)
         topics = list_topics(client)
-        features = {one.name: one.level for one in describe_features(client) if one.level}
+        features = {feature.name: feature.level for feature in describe_features(client) if feature.level}
     partitions = [partition for topic in topics for partition in topic.partitions]
     facts: Row = {
         "cluster_id": described.cluster_id,
@@ -72,11 +68,9 @@ def health(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
     """Exit 0 if every partition has a leader and all its replicas, and 1 if not; the problems are listed.
 
     Problems are partitions that are offline (without a leader) or under-replicated, log directories that are offline,
-    and brokers that are fenced. With the directory of the cluster, also nodes that do not run. 'barnabas health' says
+    and brokers that are fenced. With the directory of the cluster, also nodes that do not run. 'barnabas health' checks
     only whether a broker answers.
     """
-    from barnabas.client.admin.topics import list_topics
-
     known = known_cluster(data_dir)
     problems, topics, brokers = _node_problems(known), [], 0
     if known is None or any(node.pid is not None for node in known.brokers):
@@ -105,35 +99,38 @@ def _node_problems(known: ClusterState | None) -> list[Row]:
 
 
 def _partition_problems(topics: list[MetadataResponseTopic]) -> list[Row]:
-    from barnabas.client.admin.cluster import partitions_where
-
     offline: list[Row] = [
-        {"problem": "offline", "what": f"{name}-{one.partition_index}", "detail": f"replicas {_ids(one.replica_nodes)}"}
-        for name, one in partitions_where(topics, offline=True)
+        {
+            "problem": "offline",
+            "what": f"{name}-{partition.partition_index}",
+            "detail": f"replicas {_ids(partition.replica_nodes)}",
+        }
+        for name, partition in partitions_where(topics, offline=True)
     ]
     return offline + [
         {
             "problem": "under-replicated",
-            "what": f"{name}-{one.partition_index}",
-            "detail": f"in sync {_ids(one.isr_nodes)} of {_ids(one.replica_nodes)}",
+            "what": f"{name}-{partition.partition_index}",
+            "detail": f"in sync {_ids(partition.isr_nodes)} of {_ids(partition.replica_nodes)}",
         }
-        for name, one in partitions_where(topics, offline=False)
+        for name, partition in partitions_where(topics, offline=False)
     ]
 
 
 def _broker_problems(client: Cluster) -> list[Row]:
-    from barnabas.client.admin.cluster import describe_cluster
-    from barnabas.client.admin.log_dirs import describe_log_dirs
-
     fenced: list[Row] = [
         {"problem": "fenced", "what": f"broker {broker.broker_id}", "detail": f"{broker.host}:{broker.port}"}
         for broker in describe_cluster(client).brokers
         if broker.is_fenced
     ]
     return fenced + [
-        {"problem": "log-dir-offline", "what": f"broker {one.broker}", "detail": f"{one.path} ({one.error})"}
-        for one in describe_log_dirs(client, [])
-        if one.error is not None
+        {
+            "problem": "log-dir-offline",
+            "what": f"broker {log_dir.broker}",
+            "detail": f"{log_dir.path} ({log_dir.error})",
+        }
+        for log_dir in describe_log_dirs(client, [])
+        if log_dir.error is not None
     ]
 
 

@@ -8,12 +8,11 @@ import click
 
 from barnabas.cli.cluster.directory import cluster_dir_option
 from barnabas.client.errors import ClientError
+from barnabas.supervise.control import ask, look
 from barnabas.terminal.notes import note, say
 
 
 def _ask(data_dir: str, command: str, **arguments: Any) -> dict[str, Any]:
-    from barnabas.supervise.control import ask
-
     return ask(data_dir, command, **arguments)
 
 
@@ -22,8 +21,8 @@ def _ask(data_dir: str, command: str, **arguments: Any) -> dict[str, Any]:
 @cluster_dir_option
 def start(node: int, data_dir: str) -> None:
     """Start a node that was stopped or has died, and wait until it serves."""
-    answer = _ask(data_dir, "start", node=node)
-    say(f"{answer['role']} {node} runs on {answer['address']} (pid {answer['pid']})")
+    result = _ask(data_dir, "start", node=node)
+    say(f"{result['role']} {node} runs on {result['address']} (pid {result['pid']})")
 
 
 @click.command()
@@ -34,22 +33,22 @@ def stop(node: int, data_dir: str) -> None:
 
     Waits for its end; exit 1 if that was no clean stop.
     """
-    answer = _ask(data_dir, "stop", node=node)
-    if answer["state"] != "stopped":
+    result = _ask(data_dir, "stop", node=node)
+    if result["state"] != "stopped":
         raise ClientError(
-            f"{answer['role']} {node} (pid {answer['pid']}) ended, but not by a clean stop: {answer['detail']}; its "
-            f"output is {answer['log']}"
+            f"{result['role']} {node} (pid {result['pid']}) ended, but not by a clean stop: {result['detail']}; "
+            f"its output is {result['log']}"
         )
-    say(f"{answer['role']} {node} (pid {answer['pid']}) is stopped ({answer['detail']})")
+    say(f"{result['role']} {node} (pid {result['pid']}) is stopped ({result['detail']})")
 
 
 @click.command()
 @click.argument("node", metavar="NODE", type=int)
 @cluster_dir_option
 def kill(node: int, data_dir: str) -> None:
-    """Kill a node with SIGKILL, to see what a crash does."""
-    answer = _ask(data_dir, "kill", node=node)
-    say(f"{answer['role']} {node} (pid {answer['pid']}) is killed")
+    """Kill a node with SIGKILL, as a crash does."""
+    result = _ask(data_dir, "kill", node=node)
+    say(f"{result['role']} {node} (pid {result['pid']}) is killed")
 
 
 @click.command()
@@ -59,8 +58,8 @@ def add(data_dir: str) -> None:
 
     It has no partitions at first: 'barnabas cluster rebalance' gives it some.
     """
-    answer = _ask(data_dir, "add")
-    say(f"broker {answer['node_id']} runs on {answer['address']} (pid {answer['pid']})")
+    result = _ask(data_dir, "add")
+    say(f"broker {result['node_id']} runs on {result['address']} (pid {result['pid']})")
     note(f"'barnabas cluster rebalance --data-dir {data_dir}' moves partitions to it")
 
 
@@ -69,11 +68,9 @@ def add(data_dir: str) -> None:
 @cluster_dir_option
 def pid(node: int, data_dir: str) -> int:
     """Print a node's process id; exit 3 if it does not run."""
-    from barnabas.supervise.control import look
-
-    found = look(data_dir, note).node(node)
-    if found.pid is None:
-        note(f"{found.name} does not run{f' ({found.detail})' if found.detail else ''}")
+    state = look(data_dir, note).node(node)
+    if state.pid is None:
+        note(f"{state.name} does not run{f' ({state.detail})' if state.detail else ''}")
         return 3
-    click.echo(found.pid)
+    click.echo(state.pid)
     return 0

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.cluster.directory import known_cluster, optional_cluster_dir_option
 from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.client.admin.cluster import describe_cluster, partitions_where
+from barnabas.client.admin.log_dirs import describe_log_dirs
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.broker_loads import broker_loads
+from barnabas.client.cluster import Cluster
+from barnabas.supervise.drains import drained
+from barnabas.supervise.state import ClusterState
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.supervise.state import ClusterState
 
 Row = dict[str, object]
 PATIENCE_S = 5.0
@@ -30,9 +32,9 @@ COLUMNS = ("broker", "state", "address", "leaders", "replicas", "lag", "cpu", "m
 def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) -> int:
     """Show each broker: whether it is online, draining, fenced or offline, its partitions, lag and load.
 
-    The lag is by how many offsets the broker's followers are behind. CPU, memory and disk are parts of the machine,
-    told by the broker itself, as are the bytes and messages that are appended per second. Exit 1 if a partition is
-    offline, or a broker or a controller is not online.
+    The lag is the number of offsets by which the broker's followers are behind. The broker itself reports CPU, memory
+    and disk, and the bytes and messages that are appended per second. Exit 1 if a partition is offline, or a broker or
+    a controller is not online.
     """
     known = known_cluster(data_dir)
     rows: list[Row] = []
@@ -50,7 +52,7 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
         for controller in _controllers(known):
             note(f"controller {controller['controller']}: {controller['state']} (pid {controller['pid'] or '-'})")
     is_well = not facts["offline"] and all(row["state"] in ("online", "draining") for row in rows)
-    return 0 if is_well and all(one["pid"] is not None for one in _controllers(known)) else 1
+    return 0 if is_well and all(controller["pid"] is not None for controller in _controllers(known)) else 1
 
 
 def _words(name: str) -> str:
@@ -66,8 +68,6 @@ def _with_processes(rows: list[Row], known: ClusterState | None) -> list[Row]:
     """The rows with what the directory says: pids, drained brokers, and those that no broker tells of."""
     if known is None:
         return rows
-    from barnabas.supervise.drains import drained
-
     by_id = {row["broker"]: row for row in rows}
     draining = drained(known)
     for node in known.brokers:
@@ -86,10 +86,6 @@ def _row(broker: int, state: str, address: str) -> Row:
 
 
 def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
-    from barnabas.client.admin.cluster import describe_cluster, partitions_where
-    from barnabas.client.admin.topics import list_topics
-    from barnabas.client.broker_loads import broker_loads
-
     described = describe_cluster(client)
     topics = list_topics(client)
     live = [broker.broker_id for broker in described.brokers if not broker.is_fenced]
@@ -98,9 +94,9 @@ def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
     rows = []
     for broker in described.brokers:
         row = _row(broker.broker_id, "fenced" if broker.is_fenced else "online", f"{broker.host}:{broker.port}")
-        partitions = [one for topic in topics for one in topic.partitions]
-        row["leaders"] = sum(one.leader_id == broker.broker_id for one in partitions)
-        row["replicas"] = sum(broker.broker_id in one.replica_nodes for one in partitions)
+        partitions = [partition for topic in topics for partition in topic.partitions]
+        row["leaders"] = sum(partition.leader_id == broker.broker_id for partition in partitions)
+        row["replicas"] = sum(broker.broker_id in partition.replica_nodes for partition in partitions)
         row["lag"] = lags.get(broker.broker_id)
         load = loads.get(broker.broker_id)
         if load is not None:
@@ -122,8 +118,6 @@ def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
 
 def _lags(client: Cluster) -> dict[int, int]:
     """By how many offsets the replicas of each broker are behind, together."""
-    from barnabas.client.admin.log_dirs import describe_log_dirs
-
     lags: dict[int, int] = {}
     for directory in describe_log_dirs(client, None):
         lags.setdefault(directory.broker, 0)

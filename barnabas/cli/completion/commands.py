@@ -10,6 +10,8 @@ import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.completion.install import INSTALLED, Places
+from barnabas.cli.completion.install import install as put
+from barnabas.cli.completion.install import uninstall as remove
 from barnabas.cli.completion.shells import SHELLS, script
 from barnabas.terminal.notes import note
 
@@ -34,16 +36,14 @@ for _shell in SHELLS:
     completion.command(_shell)(_printer(_shell))
 
 shell_option = click.option(
-    "--shell", type=click.Choice(INSTALLED), help="The shell. [default: that of the variable SHELL]"
+    "--shell", type=click.Choice(INSTALLED), help="The shell. [default: from the variable SHELL]"
 )
 
 
 @completion.command()
 @shell_option
 def install(shell: str | None) -> None:
-    """Install completion for your shell; says what was changed."""
-    from barnabas.cli.completion.install import install as put
-
+    """Install completion for your shell; prints the changes."""
     name = shell or _users_shell()
     places = Places(name)
     for sentence in put(places, script(name)) or ["it was installed already; nothing was changed"]:
@@ -57,9 +57,7 @@ def install(shell: str | None) -> None:
 @completion.command()
 @shell_option
 def uninstall(shell: str | None) -> None:
-    """Remove what install has written."""
-    from barnabas.cli.completion.install import uninstall as remove
-
+    """Remove the files and lines that install wrote."""
     for sentence in remove(Places(shell or _users_shell())) or ["it was not installed; nothing was changed"]:
         click.echo(sentence)
 

@@ -43,10 +43,10 @@ def install(places: Places, text: str) -> list[str]:
         places.script.write_text(text)
         changed.append(f"wrote {places.script}")
     if places.start_up is not None and places.line not in _lines(places.start_up):
-        kept = "".join(_without_mark(places.start_up))
-        gap = "\n" if kept and not kept.endswith("\n") else ""
+        remaining = "".join(_without_mark(places.start_up))
+        gap = "\n" if remaining and not remaining.endswith("\n") else ""
         places.start_up.parent.mkdir(parents=True, exist_ok=True)
-        _write(places.start_up, kept + gap + places.line)
+        _write(places.start_up, remaining + gap + places.line)
         changed.append(f"added a line to {places.start_up}")
     return changed
 
@@ -64,8 +64,8 @@ def uninstall(places: Places) -> list[str]:
 
 
 def _directory(variable: str, default: Path) -> Path:
-    given = Path(os.environ.get(variable) or default)
-    return given if given.is_absolute() else default
+    configured = Path(os.environ.get(variable) or default)
+    return configured if configured.is_absolute() else default
 
 
 def _lines(path: Path) -> list[str]:

@@ -105,14 +105,14 @@ class _Completing(ShellComplete):
         from click.shell_completion import _resolve_context, _resolve_incomplete
 
         context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
-        found, incomplete = _resolve_incomplete(context, args, incomplete)
-        if isinstance(found, click.Option) and args and args[-1] in found.opts:
+        resolved, incomplete = _resolve_incomplete(context, args, incomplete)
+        if isinstance(resolved, click.Option) and args and args[-1] in resolved.opts:
             context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args[:-1])  # nothing else is lost
-        if isinstance(found, click.Parameter):
-            items = items_for(context, found, incomplete)
+        if isinstance(resolved, click.Parameter):
+            items = items_for(context, resolved, incomplete)
             if items is not None:
                 return items
-        return found.shell_complete(context, incomplete)
+        return resolved.shell_complete(context, incomplete)
 
 
 class Bash(_Completing, BashComplete):
@@ -135,11 +135,11 @@ class Bash(_Completing, BashComplete):
         try:
             args, incomplete = self.get_completion_args()
             breaks = [mark for mark in ":=" if mark in os.environ.get("COMP_WORDBREAKS", ":=")]
-            kept = max((incomplete.rfind(mark) + 1 for mark in breaks), default=0)
+            start = max((incomplete.rfind(mark) + 1 for mark in breaks), default=0)
             items = self.get_completions(args, incomplete)
         except Exception:
             return ""
-        skipped = 0 if incomplete.startswith("-") else kept
+        skipped = 0 if incomplete.startswith("-") else start
         return "\n".join(f"{item.type},{item.value[skipped:]}" for item in items)
 
 
@@ -159,8 +159,8 @@ class PowerShell(_Completing, PowerShellComplete):
     """PowerShell 5.1 and later, with click's script."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[Item]:
-        found = super().get_completions(args, incomplete)
-        return [Item(one.value, help=one.help) if one.type == "open" else one for one in found]
+        completions = super().get_completions(args, incomplete)
+        return [Item(item.value, help=item.help) if item.type == "open" else item for item in completions]
 
 
 for _shell in (Bash, Zsh, Fish, PowerShell):
@@ -171,6 +171,6 @@ def script(shell: str) -> str:
     """The completion script of a shell."""
     from click.shell_completion import get_completion_class
 
-    made = get_completion_class(shell)
-    assert made is not None
-    return made(click.Command("barnabas"), {}, "barnabas", VARIABLE).source()
+    shell_class = get_completion_class(shell)
+    assert shell_class is not None
+    return shell_class(click.Command("barnabas"), {}, "barnabas", VARIABLE).source()

@@ -38,13 +38,13 @@ def items_for(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     source = _source(ctx, param)
     if source is None:
         return None
-    given = ctx.params.get(param.name or "")
-    used = set(given) if isinstance(given, tuple) and all(isinstance(one, str) for one in given) else set()
-    found = source(ctx, incomplete)
+    present = ctx.params.get(param.name or "")
+    used = set(present) if isinstance(present, tuple) and all(isinstance(value, str) for value in present) else set()
+    items = source(ctx, incomplete)
     return [
-        one
-        for one in found
-        if one.type in ("file", "dir") or (one.value.startswith(incomplete) and one.value not in used)
+        item
+        for item in items
+        if item.type in ("file", "dir") or (item.value.startswith(incomplete) and item.value not in used)
     ]
 
 
@@ -77,21 +77,26 @@ def _ask(ctx: click.Context, question: Callable[[Cluster], list[Item]]) -> list[
     except SettingsError:
         return []
     patience_s = float(os.environ.get(PATIENCE_VARIABLE) or PATIENCE_S)
-    found: list[Item] = []
+    items: list[Item] = []
 
     def ask() -> None:
         try:
             with Cluster(
                 str(address), client_id="barnabas-completion", timeout_s=patience_s, security=secured
             ) as cluster:
-                found.extend(question(cluster))
+                items.extend(question(cluster))
         except Exception:  # noqa: S110 - whatever is wrong, a TAB shows nothing
             pass
 
     asking = Thread(target=ask, daemon=True)  # a thread, because looking up a host's name has no timeout
     asking.start()
     asking.join(patience_s)
-    return list(found)
+    return list(items)
+
+
+def _from_broker(question: Callable[[Cluster], list[Item]]) -> Callable[[click.Context, str], list[Item]]:
+    """A source that asks the broker one question, whatever was typed."""
+    return lambda ctx, _: _ask(ctx, question)
 
 
 def _topics(ctx: click.Context, incomplete: str) -> list[Item]:
@@ -127,37 +132,31 @@ def _indexes(cluster: Cluster, name: str) -> range:
     return range(len(cluster.find_topic(name).leaders))
 
 
-def _groups(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.groups.consumer_groups import list_groups
+@_from_broker
+def _groups(cluster: Cluster) -> list[Item]:
+    from barnabas.client.groups.consumer_groups import list_groups
 
-        return [
-            Item(one.group_id, help=" ".join(filter(None, (one.group_state, one.group_type))) or None)
-            for one in list_groups(cluster)
-        ]
-
-    return _ask(ctx, question)
+    return [
+        Item(group.group_id, help=" ".join(filter(None, (group.group_state, group.group_type))) or None)
+        for group in list_groups(cluster)
+    ]
 
 
 def _patterns(ctx: click.Context, incomplete: str) -> list[Item]:
     return _groups(ctx, incomplete) if " group " in ctx.command_path else _topics(ctx, incomplete)
 
 
-def _nodes(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        brokers = cluster.retry(lambda deadline: cluster.metadata([], deadline)).brokers
-        return [Item(str(node.node_id), help=f"{node.host}:{node.port}") for node in brokers]
-
-    return _ask(ctx, question)
+@_from_broker
+def _nodes(cluster: Cluster) -> list[Item]:
+    brokers = cluster.retry(lambda deadline: cluster.metadata([], deadline)).brokers
+    return [Item(str(node.node_id), help=f"{node.host}:{node.port}") for node in brokers]
 
 
-def _transactional_ids(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin.transactions import list_transactions
+@_from_broker
+def _transactional_ids(cluster: Cluster) -> list[Item]:
+    from barnabas.client.admin.transactions import list_transactions
 
-        return [Item(one.transactional_id, help=one.state) for one in list_transactions(cluster)]
-
-    return _ask(ctx, question)
+    return [Item(transaction.transactional_id, help=transaction.state) for transaction in list_transactions(cluster)]
 
 
 def _features(ctx: click.Context, incomplete: str) -> list[Item]:
@@ -167,37 +166,32 @@ def _features(ctx: click.Context, incomplete: str) -> list[Item]:
     def question(cluster: Cluster) -> list[Item]:
         from barnabas.client.admin.cluster import describe_features
 
-        found = describe_features(cluster)
+        features = describe_features(cluster)
         if not equals:
-            return [Item(f"{one.name}=", type="open") for one in found]
+            return [Item(f"{feature.name}=", type="open") for feature in features]
         return [
-            Item(f"{one.name}={level}")
-            for one in found
-            if one.name == named
-            for level in range(one.lowest, one.highest + 1)
+            Item(f"{feature.name}={level}")
+            for feature in features
+            if feature.name == named
+            for level in range(feature.lowest, feature.highest + 1)
         ]
 
     return _ask(ctx, question)
 
 
-def _users(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
+@_from_broker
+def _users(cluster: Cluster) -> list[Item]:
     """Users with SCRAM credentials."""
+    from barnabas.client.admin.users import list_credentials
 
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin.users import list_credentials
-
-        return [Item(name) for name in dict.fromkeys(one.user for one in list_credentials(cluster))]
-
-    return _ask(ctx, question)
+    return [Item(name) for name in dict.fromkeys(credential.user for credential in list_credentials(cluster))]
 
 
-def _tokens(ctx: click.Context, incomplete: str) -> list[Item]:  # noqa: ARG001
-    def question(cluster: Cluster) -> list[Item]:
-        from barnabas.client.admin.tokens import list_tokens
+@_from_broker
+def _tokens(cluster: Cluster) -> list[Item]:
+    from barnabas.client.admin.tokens import list_tokens
 
-        return [Item(one.token_id, help=one.owner) for one in list_tokens(cluster)]
-
-    return _ask(ctx, question)
+    return [Item(token.token_id, help=token.owner) for token in list_tokens(cluster)]
 
 
 def _quotas(ctx: click.Context, incomplete: str) -> Iterator[Item]:
@@ -210,7 +204,7 @@ def _quotas(ctx: click.Context, incomplete: str) -> Iterator[Item]:
 
 
 def _principals(ctx: click.Context, incomplete: str) -> list[Item]:
-    return [Item(f"User:{one.value}") for one in _users(ctx, incomplete)]
+    return [Item(f"User:{user.value}") for user in _users(ctx, incomplete)]
 
 
 def _resources(ctx: click.Context, incomplete: str) -> Iterable[Item]:
@@ -283,7 +277,9 @@ def _addresses(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: 
     yield from (Item(address) for address in {str(setting("bootstrap")), "127.0.0.1:9092"})
     if config_file().exists():
         yield from (
-            Item(one["bootstrap"], help=name) for name, one in read_file()["profiles"].items() if "bootstrap" in one
+            Item(profile["bootstrap"], help=name)
+            for name, profile in read_file()["profiles"].items()
+            if "bootstrap" in profile
         )
 
 
@@ -293,13 +289,8 @@ def _positions(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: 
     yield Item("@-1h", help="the first record of the last hour")
 
 
-def _codecs(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    yield from (Item(name) for name in ("none", "gzip", "snappy", "lz4", "zstd"))
-
-
-def _states(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    for word in ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead"):
-        yield Item(word)
+def _words(*words: str) -> Source:
+    return lambda _ctx, _incomplete: [Item(word) for word in words]
 
 
 def _jobs(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
@@ -324,14 +315,6 @@ def _errors(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG
     from barnabas.wire.errors import ErrorCode
 
     yield from (Item(code.name) for code in ErrorCode if code)
-
-
-def _file(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    yield Item(incomplete, type="file")
-
-
-def _directory(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG001
-    yield Item(incomplete, type="dir")
 
 
 def _count(number: int, what: str) -> str:
@@ -359,13 +342,13 @@ SOURCES: dict[str, Source] = {
     "QUOTA": _quotas,
     "QUOTA=VALUE": _quotas,
     "TOKEN-ID": _tokens,
-    "CODEC": _codecs,
-    "STATE": _states,
+    "CODEC": _words("none", "gzip", "snappy", "lz4", "zstd"),
+    "STATE": _words("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Dead"),
     "JOB": _jobs,
     "MESSAGE": _messages,
     "API": _apis,
     "ERROR": _errors,
-    "FILE": _file,
-    "DIR": _directory,
+    "FILE": lambda _, incomplete: [Item(incomplete, type="file")],
+    "DIR": lambda _, incomplete: [Item(incomplete, type="dir")],
 }
 """What the first word of a metavar stands for."""

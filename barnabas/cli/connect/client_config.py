@@ -34,13 +34,13 @@ def command_config(path: str) -> dict[str, str]:
     from barnabas.terminal.notes import note
 
     try:
-        found = read_properties(path)
+        properties = read_properties(path)
     except OSError as error:
         raise ValueError(f"{path}: {(error.strerror or str(error)).lower()}") from None
-    unused = sorted(key for key in found if not is_security_key(key) and key not in OTHER_KEYS)
+    unused = sorted(key for key in properties if not is_security_key(key) and key not in OTHER_KEYS)
     if unused and "_BARNABAS_COMPLETE" not in os.environ:  # a TAB shows no sentences
         note(f"no effect in commands: {', '.join(unused)} of {path}")
-    return found
+    return properties
 
 
 def shown(key: str, value: object) -> object:

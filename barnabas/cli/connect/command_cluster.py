@@ -26,14 +26,14 @@ SILENT_S, SILENT_OFF_TERMINAL_S = 2.0, 10.0
 class CommandCluster(Cluster):
     """A cluster that tells its first long wait, and adds `; did you mean x?` to a `NotFound` that leaves it."""
 
-    _has_told = False
+    _has_noted = False
 
     def retry(self, attempt: Callable[[float], T]) -> T:
         """As in `Cluster`; a wait is told once, with its end."""
         silent_s = SILENT_S if is_terminal(sys.stderr) else SILENT_OFF_TERMINAL_S
-        if self._has_told or self.timeout_s <= silent_s:
+        if self._has_noted or self.timeout_s <= silent_s:
             return super().retry(attempt)
-        timer = Timer(silent_s, self._tell)
+        timer = Timer(silent_s, self._note_wait)
         timer.daemon = True
         timer.start()
         try:
@@ -41,8 +41,8 @@ class CommandCluster(Cluster):
         finally:
             timer.cancel()
 
-    def _tell(self) -> None:
-        self._has_told = True
+    def _note_wait(self) -> None:
+        self._has_noted = True
         servers = ",".join(f"{host}:{port}" for host, port in self.bootstrap)
         note(f"waiting for {servers}, until {self.timeout_s:g} s have passed (--timeout)")
 
@@ -71,9 +71,9 @@ class CommandCluster(Cluster):
         if kind == "transactional id":
             from barnabas.client.admin.transactions import list_transactions
 
-            return [one.transactional_id for one in list_transactions(self)]
+            return [transaction.transactional_id for transaction in list_transactions(self)]
         if kind == "user":
             from barnabas.client.admin.users import list_credentials
 
-            return list(dict.fromkeys(one.user for one in list_credentials(self)))
+            return list(dict.fromkeys(credential.user for credential in list_credentials(self)))
         return []

@@ -11,9 +11,9 @@ def read_properties(path: str) -> dict[str, str]:
     from barnabas.wire.properties import parse_properties
 
     try:
-        found = parse_properties(Path(path).read_text(encoding="utf-8"))
+        properties = parse_properties(Path(path).read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not a file of properties: it is not UTF-8") from None
     except ConfigError as error:
         raise ValueError(f"{path}: {error}") from None
-    return {key: value.strip() for key, value in found.items()}
+    return {key: value.strip() for key, value in properties.items()}

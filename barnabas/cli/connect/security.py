@@ -31,18 +31,18 @@ def override_security(ctx: click.Context, word: str, value: str) -> None:
         raise SettingsError(str(error)) from None
 
 
-def security(given: Mapping[str, str] | None = None) -> Security | None:
+def security(properties: Mapping[str, str] | None = None) -> Security | None:
     """What secures the connections of this command; None if nothing does. `SettingsError` for a mistake.
 
-    `given` are keys of the command's own options.
+    `properties` are keys of the command's own options.
     """
     try:
-        found = _properties() | dict(given or {})
-        if not found:
+        merged = _properties() | dict(properties or {})
+        if not merged:
             return None
         from barnabas.client.security.settings import security_from
 
-        return security_from(found)
+        return security_from(merged)
     except ValueError as error:
         raise SettingsError(str(error)) from None
 
@@ -50,9 +50,9 @@ def security(given: Mapping[str, str] | None = None) -> Security | None:
 def _properties() -> dict[str, str]:
     path, source = setting_with_source("command-config")
     of_profile = {key: str(value) for key, value in profile_settings().items() if is_security_key(key)}
-    found = {} if path and source == "environment" else of_profile
+    chosen = {} if path and source == "environment" else of_profile
     if path:
         of_file = {key: value for key, value in command_config(str(path)).items() if is_security_key(key)}
-        found = of_file | found
+        chosen = of_file | chosen
     context = click.get_current_context(silent=True)
-    return found | ({} if context is None else context.meta.get(META, {}))
+    return chosen | ({} if context is None else context.meta.get(META, {}))

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -36,14 +37,14 @@ class SettingsError(Exception):
     """A setting is wrong, in the environment, in the user's file or on the command line; the text is one sentence."""
 
 
+@dataclass
 class Setting:
     """One setting: its default, its variable in the environment, and how a value is checked."""
 
-    def __init__(self, default: Value, variable: str, check: Callable[[object], Value], what: str) -> None:
-        self.default = default
-        self.variable = variable
-        self.check = check
-        self.what = what
+    default: Value
+    variable: str
+    check: Callable[[object], Value]
+    what: str
 
     def parse(self, text: str) -> Value:
         """A value from a text. ValueError, a sentence, if it is not allowed."""
@@ -81,7 +82,7 @@ def _path(value: object) -> str:
     return str(Path(value).expanduser()) if value else value
 
 
-def _one_of(words: tuple[str, ...]) -> Callable[[object], str]:
+def _choice(words: tuple[str, ...]) -> Callable[[object], str]:
     def check(value: object) -> str:
         if not isinstance(value, str) or value not in words:
             raise ValueError
@@ -95,9 +96,9 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         "127.0.0.1:9092", "BARNABAS_BOOTSTRAP_SERVERS", _addresses, "must be HOST:PORT, or several separated by commas"
     ),
     "timeout": Setting(30.0, "BARNABAS_TIMEOUT", _seconds, "must be a number of seconds above 0"),
-    "output": Setting("table", "BARNABAS_OUTPUT", _one_of(OUTPUTS), f"must be one of {', '.join(OUTPUTS)}"),
+    "output": Setting("table", "BARNABAS_OUTPUT", _choice(OUTPUTS), f"must be one of {', '.join(OUTPUTS)}"),
     "command-config": Setting("", "BARNABAS_COMMAND_CONFIG", _path, "must be the path of a file"),
-    "colour": Setting("auto", "BARNABAS_COLOUR", _one_of(COLOURS), f"must be one of {', '.join(COLOURS)}"),
+    "colour": Setting("auto", "BARNABAS_COLOUR", _choice(COLOURS), f"must be one of {', '.join(COLOURS)}"),
 }
 ALIASES: Final[Mapping[str, str]] = {"brokers": "bootstrap", "bootstrap.servers": "bootstrap", "color": "colour"}
 """Names that rpk and Kafka's clients use, for `-X` and `profile set`."""
@@ -133,8 +134,8 @@ def profile_settings() -> Mapping[str, Value]:
     if name not in profiles:
         known = f"; the profiles are {', '.join(profiles)}" if profiles else f"; {config_file()} has none"
         raise SettingsError(f"no such profile: {name}{suggestion(name, profiles)}{known}")
-    found: Mapping[str, Value] = profiles[name]
-    return found
+    profile: Mapping[str, Value] = profiles[name]
+    return profile
 
 
 def setting(name: str) -> Value:
@@ -144,20 +145,20 @@ def setting(name: str) -> Value:
 
 def setting_with_source(name: str) -> tuple[Value, str]:
     """The value of a setting, and what set it: `environment`, `command-config`, `profile` or `default`."""
-    one = SETTINGS[name]
-    if text := os.environ.get(one.variable):
+    known = SETTINGS[name]
+    if text := os.environ.get(known.variable):
         try:
-            return one.parse(text), "environment"
+            return known.parse(text), "environment"
         except ValueError as error:
-            raise SettingsError(f"{one.variable} {error}") from None
+            raise SettingsError(f"{known.variable} {error}") from None
     if name == "bootstrap" and (address := _configured_bootstrap("environment")):
         return address, "command-config"
-    found = profile_settings()
-    if name in found:
-        return found[name], "profile"
+    profile = profile_settings()
+    if name in profile:
+        return profile[name], "profile"
     if name == "bootstrap" and (address := _configured_bootstrap("profile")):
         return address, "command-config"
-    return one.default, "default"
+    return known.default, "default"
 
 
 def _configured_bootstrap(source: str) -> str | None:
@@ -212,12 +213,12 @@ def read_file() -> dict[str, Any]:
 def _checked(content: dict[str, Any]) -> dict[str, Any]:
     _no_other_keys("", content, ("profile", "profiles"))
     profiles = content.setdefault("profiles", {})
-    if not isinstance(profiles, dict) or not all(isinstance(one, dict) for one in profiles.values()):
+    if not isinstance(profiles, dict) or not all(isinstance(profile, dict) for profile in profiles.values()):
         raise ValueError("profiles must be tables, as [profiles.local]")
     if not isinstance(content.get("profile", ""), str):
         raise ValueError(f"profile must be the name of a profile, not {content['profile']!r}")
-    for name, given in profiles.items():
-        settings = profiles[name] = _flat(given)
+    for name, profile in profiles.items():
+        settings = profiles[name] = _flat(profile)
         secured = {key for key in settings if key.startswith(_SECURITY)}
         _no_other_keys(f"profiles.{name}.", settings.keys() - secured, tuple(SETTINGS))
         for key, value in settings.items():
@@ -234,10 +235,10 @@ _SECURITY = ("security.", "sasl.", "ssl.")
 
 def _flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """A table whose keys with dots may be tables in TOML: `security.protocol = "SSL"`."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in table.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
 
 
 def _checked_security(key: str, value: object) -> str:
@@ -248,7 +249,7 @@ def _checked_security(key: str, value: object) -> str:
     return value
 
 
-def _no_other_keys(where: str, found: Iterable[str], known: tuple[str, ...]) -> None:
-    for key in found:
+def _no_other_keys(where: str, keys: Iterable[str], known: tuple[str, ...]) -> None:
+    for key in keys:
         if key not in known:
             raise ValueError(f"unknown key {where}{key}{suggestion(key, known)}; there are {', '.join(known)}")

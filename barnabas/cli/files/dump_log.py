@@ -25,6 +25,7 @@ from barnabas.storage.layout import (
     TXN_INDEX_SUFFIX,
 )
 from barnabas.terminal.notes import note
+from barnabas.tools.dump import decoders, index_files, log_file, state_files
 from barnabas.tools.dump.item import Decoder, Item, Options, Problems, UnreadableError
 
 Dump = Callable[[Path, Options, Problems], Iterator[Item]]
@@ -66,7 +67,7 @@ def decoder_options(command: Callable[..., Any]) -> Callable[..., Any]:
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="text is that of Kafka's tool; json has one object per line.",
+    help="text is the format of Kafka's tool; json has one object per line.",
 )
 def dump_log(
     paths: tuple[Path, ...],
@@ -109,14 +110,12 @@ def dump_log(
 
 
 def _decoder(flags: dict[str, bool]) -> Decoder | None:
-    given = [name for name in DECODERS if flags[f"{name.replace('-', '_')}_decoder"]]
-    if len(given) > 1:
-        raise click.UsageError(f"--{given[0]}-decoder and --{given[1]}-decoder exclude each other")
-    if not given:
+    chosen = [name for name in DECODERS if flags[f"{name.replace('-', '_')}_decoder"]]
+    if len(chosen) > 1:
+        raise click.UsageError(f"--{chosen[0]}-decoder and --{chosen[1]}-decoder exclude each other")
+    if not chosen:
         return None
-    from barnabas.tools.dump import decoders
-
-    decoder: Decoder = getattr(decoders, DECODERS[given[0]])()
+    decoder: Decoder = getattr(decoders, DECODERS[chosen[0]])()
     return decoder
 
 
@@ -143,16 +142,14 @@ def _dumps(paths: Iterable[Path]) -> Iterator[tuple[Path, Dump]]:
 
 
 def _of_directory(directory: Path) -> Iterator[tuple[Path, Dump]]:
-    found = [(path, dump) for path in sorted(directory.iterdir()) if path.is_file() and (dump := dump_for(path))]
-    if not found:
+    dumps = [(path, dump) for path in sorted(directory.iterdir()) if path.is_file() and (dump := dump_for(path))]
+    if not dumps:
         raise UnreadableError(f"{directory} has no file of a partition")
-    yield from found
+    yield from dumps
 
 
 def dump_for(path: Path) -> Dump | None:
     """The function that prints a file, by its name; None for other names."""
-    from barnabas.tools.dump import index_files, log_file, state_files
-
     by_suffix: dict[str, Dump] = {
         LOG_SUFFIX: log_file.dump_log_file,
         ".checkpoint": log_file.dump_log_file,
@@ -191,4 +188,4 @@ def _json(item: Item, name: str) -> object:
 
 def snake_case(name: str) -> str:
     """A name in snake_case, as in all JSON of Barnabas."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f"_{found[1]}", name).lower()
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: f"_{match[1]}", name).lower()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import click
 
@@ -13,21 +12,18 @@ from barnabas.cli.options.parameters import output_option
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
+from barnabas.storage.checking.check import check_directory
+from barnabas.storage.checking.findings import DirectoryReport, Finding, PartitionReport
+from barnabas.storage.checking.repair import Loss, Repair, put_checkpoint_aside
 from barnabas.storage.directories.foreign import partition_in, refuse_cluster
 from barnabas.storage.directories.meta_properties import DataDirMismatch
 from barnabas.storage.files import File, Files, ReadOnlyFiles
+from barnabas.storage.layout import TopicPartition
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import Row, is_document, show, show_rows
 from barnabas.tools.dump.metadata_image import read_image
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.types import ONE_UUID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from barnabas.storage.checking.findings import DirectoryReport, Finding, PartitionReport
-    from barnabas.storage.checking.repair import Loss
-    from barnabas.storage.layout import TopicPartition
 
 # --- the topic ids of the metadata
 
@@ -80,8 +76,6 @@ def check(data_dirs: tuple[str, ...], output: str) -> int:
     broker corrects, like a torn tail after a power failure, are notices. If a broker is running, data that is being
     written may look torn.
     """
-    from barnabas.storage.checking.check import check_directory
-
     reports = []
     paths = [_log_dir(path) for path in data_dirs]
     topic_ids = read_topic_ids(paths)
@@ -167,10 +161,10 @@ def _directory_fields(report: DirectoryReport) -> Row:
 @data_dirs
 @click.option("--topic", help="Only this topic, even if it is not damaged.")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition of the topic.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be lost.")
+@click.option("--dry-run", is_flag=True, help="Only show which records would be lost.")
 @click.option("-y", "--yes", is_flag=True, help="Repair without asking.")
 def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None, dry_run: bool, yes: bool) -> int:
-    """Show what is lost, then repair the damaged partitions in DATA_DIR.
+    """Show which records are lost, then repair the damaged partitions in DATA_DIR.
 
     Every whole record batch stays at its offset. Corrupt bytes are moved to a file `.damaged`, and an empty batch
     replaces lost records. Indexes, producer state and leader epochs are rebuilt.
@@ -200,9 +194,6 @@ def _recover(
     is_agreed: bool,
 ) -> bool:
     """Repair a directory; returns whether it is now intact."""
-    from barnabas.storage.checking.check import check_directory
-    from barnabas.storage.checking.repair import Repair, put_checkpoint_aside
-
     report = check_directory(ReadOnlyFiles(), path, topic_ids)
     if _has_wrong_identity(report):
         return False
@@ -244,7 +235,7 @@ def _is_agreed(is_agreed: bool) -> bool:
 
 def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -> list[TopicPartition]:
     """The partitions to repair: the given ones, or all that are damaged or missing."""
-    present = {(one.topic, one.partition) for one in report.partitions}
+    present = {(partition.topic, partition.partition) for partition in report.partitions}
     missing = {
         key
         for finding in report.findings
@@ -256,7 +247,9 @@ def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -
             what = topic if partition is None else f"{topic}-{partition}"
             raise click.UsageError(f"there is no partition of {what} in {report.path}")
         return named
-    return sorted({(one.topic, one.partition) for one in report.partitions if one.is_damaged} | missing)
+    return sorted(
+        {(partition.topic, partition.partition) for partition in report.partitions if partition.is_damaged} | missing
+    )
 
 
 def _print_losses(key: TopicPartition, losses: list[Loss]) -> None:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from barnabas.wire.schema import Message
+from barnabas.wire.codec.json_form import from_json, to_json
+from barnabas.wire.codec.vectors import check_line
+from barnabas.wire.errors import KafkaError, ProtocolError
+from barnabas.wire.registry import all_messages, message_named
+from barnabas.wire.schema import Message
 
 
 def _message(ctx: click.Context, param: click.Parameter, value: str) -> type[Message]:
     """The class of a message by Kafka's name; a usage error with similar names if there is none."""
-    from barnabas.wire.registry import all_messages, message_named
-
     try:
         return message_named(value)
     except KeyError:
@@ -47,18 +47,15 @@ def wire() -> None:
 @click.option("--indent", type=click.IntRange(0, 8), default=None, help="Spaces of indentation [default: one line].")
 def decode(message: type[Message], version: int, data: str | None, indent: int | None) -> None:
     """Convert the hex of a message (the argument, or stdin) to JSON."""
-    from barnabas.wire.codec.json_form import to_json
-    from barnabas.wire.errors import KafkaError, ProtocolError
-
     try:
         source = bytes.fromhex("".join(_input(data).split()))
     except ValueError as error:
         _fail(f"not hex: {error}")
     try:
-        found = to_json(message.decode(source, version), version)
+        fields = to_json(message.decode(source, version), version)
     except (ProtocolError, KafkaError) as error:
         _fail(str(error))
-    click.echo(json.dumps(found, indent=indent, ensure_ascii=False))
+    click.echo(json.dumps(fields, indent=indent, ensure_ascii=False))
 
 
 @wire.command()
@@ -67,9 +64,6 @@ def decode(message: type[Message], version: int, data: str | None, indent: int |
 @click.argument("value", required=False, metavar="[JSON]")
 def encode(message: type[Message], version: int, value: str | None) -> None:
     """Convert the JSON of a message (the argument, or stdin) to hex."""
-    from barnabas.wire.codec.json_form import from_json
-    from barnabas.wire.errors import KafkaError
-
     try:
         encoded = from_json(message, json.loads(_input(value)), version).encode(version)
     except json.JSONDecodeError as error:
@@ -87,8 +81,6 @@ def check(path: str) -> None:
     A line of the file is {"message": ..., "version": ..., "value": ..., "hex": ...}. The last line printed is
     "N differ"; the exit code is 0 when N is 0, otherwise 1.
     """
-    from barnabas.wire.codec.vectors import check_line
-
     differing = 0
     with open(path, encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):

@@ -6,21 +6,18 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from time import sleep, time_ns
-from typing import TYPE_CHECKING
 
 import click
 
 from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.times import iso_time
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.views import GroupView, view_groups
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.screen import can_redraw
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.views import GroupView
 
 # --- --watch
 CLEAR = "\x1b[H\x1b[2J"
@@ -80,8 +77,7 @@ def describe(
     interval: float,
     count: int | None,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Show the lag and the members of each partition.
@@ -90,25 +86,22 @@ def describe(
     barnabas group describe readers --watch
     barnabas group describe 'app-*' --lag-over 1000
     """
-    from barnabas.client.groups.views import view_groups
-
     if lag_over is not None and view != "offsets":
         raise click.UsageError("--lag-over selects partitions, which --members and --state do not show")
-    with connect(bootstrap, timeout_s) as cluster:
 
-        def prepare() -> Callable[[], None]:
-            found = existing_groups(cluster, names, regex=regex)
-            groups = list(view_groups(cluster, found))
-            if view == "state":
-                return partial(show_rows, _states(cluster, groups), output, columns=STATE_COLUMNS)
-            if view == "members":
-                return partial(_show_members, groups, output)
-            return partial(_show_lags, [(group, lags_of(cluster, group)) for group in groups], output, lag_over)
+    def prepare() -> Callable[[], None]:
+        existing = existing_groups(cluster, names, regex=regex)
+        groups = list(view_groups(cluster, existing))
+        if view == "state":
+            return partial(show_rows, _states(cluster, groups), output, columns=STATE_COLUMNS)
+        if view == "members":
+            return partial(_show_members, groups, output)
+        return partial(_show_lags, [(group, lags_of(cluster, group)) for group in groups], output, lag_over)
 
-        if watches or count is not None:
-            watch(prepare, interval, count, output)
-        else:
-            prepare()()
+    if watches or count is not None:
+        watch(prepare, interval, count, output)
+    else:
+        prepare()()
 
 
 def _show_lags(described: list[Described], output: str, lag_over: int | None) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.views import GroupView, MemberView
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer_groups import committed_offsets
+from barnabas.client.groups.share_groups import share_offsets
+from barnabas.client.groups.views import GroupView, MemberView
+from barnabas.client.offsets import TopicPartition, end_offsets
 
-TopicPartition = tuple[str, int]
 SHARE = "share"
 
 
@@ -40,9 +41,9 @@ def lags_of(cluster: Cluster, view: GroupView) -> list[Lag]:
             committed.get(partition),
             ends.get(partition),
             known.get(partition, _difference(committed.get(partition), ends.get(partition))),
-            _together([one.member_id for one in readers.get(partition, [])]),
-            _together([one.client_id for one in readers.get(partition, [])]),
-            _together([one.client_host for one in readers.get(partition, [])]),
+            _together([reader.member_id for reader in readers.get(partition, [])]),
+            _together([reader.client_id for reader in readers.get(partition, [])]),
+            _together([reader.client_host for reader in readers.get(partition, [])]),
         )
         for partition in partitions
     ]
@@ -65,14 +66,11 @@ def headline(view: GroupView, lags: list[Lag]) -> str:
 
 def _committed(cluster: Cluster, view: GroupView) -> tuple[dict[TopicPartition, int | None], dict[TopicPartition, int]]:
     """The committed or start offset of each partition, and the lags that the broker itself knows (share groups)."""
-    from barnabas.client.groups.consumer_groups import committed_offsets
-    from barnabas.client.groups.share_groups import share_offsets
-
     if view.group_type != SHARE:
         return {**committed_offsets(cluster, view.group_id)}, {}
-    found = share_offsets(cluster, view.group_id)
-    starts = {partition: one.start_offset if one.start_offset >= 0 else None for partition, one in found.items()}
-    return starts, {partition: one.lag for partition, one in found.items() if one.lag >= 0}
+    shared = share_offsets(cluster, view.group_id)
+    starts = {partition: state.start_offset if state.start_offset >= 0 else None for partition, state in shared.items()}
+    return starts, {partition: state.lag for partition, state in shared.items() if state.lag >= 0}
 
 
 def _difference(committed: int | None, end: int | None) -> int | None:
@@ -81,15 +79,13 @@ def _difference(committed: int | None, end: int | None) -> int | None:
 
 def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
     """The end offset of each partition that exists and has a leader."""
-    from barnabas.client.offsets import end_offsets
-
     names = sorted({name for name, _ in partitions})
     if not names:
         return {}
-    answer = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
+    response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
     led = {
         (topic.name, part.partition_index)
-        for topic in answer.topics
+        for topic in response.topics
         for part in topic.partitions
         if part.leader_id >= 0
     }

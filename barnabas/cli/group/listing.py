@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import csv
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import click
 
 from barnabas.cli.group.lags import lags_of, total_lag
-from barnabas.cli.options.parameters import bootstrap_option, connect, listing_options, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, listing_options, output_option
 from barnabas.cli.options.patterns import matching, select
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer_groups import list_groups
+from barnabas.client.groups.views import view_group, view_groups
+from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from barnabas.client.cluster import Cluster
 
 STATES = (
     "Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Dead",
@@ -26,8 +25,6 @@ TYPES = ("classic", "consumer", "share", "streams")
 
 def _known_states(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> list[str]:  # noqa: ARG001
     """The states, in Kafka's spelling; a broker answers no groups for a state that there is not."""
-    from barnabas.terminal.suggestion import suggestion
-
     known = {state.lower(): state for state in STATES}
     for text in texts:
         if text.lower() not in known:
@@ -48,19 +45,10 @@ def _known_states(ctx: click.Context, param: click.Parameter, texts: tuple[str, 
 )
 @listing_options
 def list_(
-    patterns: tuple[str, ...],
-    types: tuple[str, ...],
-    states: list[str],
-    regex: bool,
-    bootstrap: str,
-    timeout_s: float,
-    output: str,
+    patterns: tuple[str, ...], types: tuple[str, ...], states: list[str], regex: bool, cluster: Cluster, output: str
 ) -> None:
     """List groups with their state."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
-    with connect(bootstrap, timeout_s) as cluster:
-        groups = {one.group_id: one for one in list_groups(cluster, states, types)}
+    groups = {group.group_id: group for group in list_groups(cluster, states, types)}
     rows = [
         {
             "group": name,
@@ -77,9 +65,7 @@ def list_(
 @click.argument("names", nargs=-1, metavar="[GROUP]...")
 @click.option("--lag-over", type=click.IntRange(min=0), metavar="N", help="Only groups with a lag of more than N.")
 @listing_options
-def lag(
-    names: tuple[str, ...], lag_over: int | None, regex: bool, bootstrap: str, timeout_s: float, output: str
-) -> None:
+def lag(names: tuple[str, ...], lag_over: int | None, regex: bool, cluster: Cluster, output: str) -> None:
     """Show a line for each group: its state, members, and the lag of all its partitions together.
 
     \b
@@ -87,24 +73,20 @@ def lag(
     barnabas group lag readers -o json
     barnabas group lag --lag-over 1000
     """
-    from barnabas.client.groups.consumer_groups import list_groups
-    from barnabas.client.groups.views import view_groups
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
-        rows = []
-        for view in view_groups(cluster, found):
-            lags = lags_of(cluster, view)
-            rows.append(
-                {
-                    "group": view.group_id,
-                    "state": view.state,
-                    "members": len(view.members),
-                    "topics": len({row.topic for row in lags}),
-                    "partitions": len(lags),
-                    "lag": total_lag(lags),
-                }
-            )
+    existing = existing_groups(cluster, names, regex=regex) if names else [g.group_id for g in list_groups(cluster)]
+    rows = []
+    for view in view_groups(cluster, existing):
+        lags = lags_of(cluster, view)
+        rows.append(
+            {
+                "group": view.group_id,
+                "state": view.state,
+                "members": len(view.members),
+                "topics": len({row.topic for row in lags}),
+                "partitions": len(lags),
+                "lag": total_lag(lags),
+            }
+        )
     over = [row for row in rows if lag_over is None or int(str(row["lag"])) > lag_over]
     empty = f"no group has a lag of more than {lag_over}" if rows else "no groups"
     show_rows(over, output, columns=("group", "state", "members", "partitions", "lag"), empty=empty)
@@ -113,15 +95,11 @@ def lag(
 @click.command()
 @click.argument("name", metavar="GROUP")
 @click.option("--export", is_flag=True, help="Print CSV that 'group seek --from-file' and Kafka's tool read.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
-def offsets(name: str, export: bool, bootstrap: str, timeout_s: float, output: str) -> None:
+def offsets(name: str, export: bool, cluster: Cluster, output: str) -> None:
     """Show a group's committed offset in each partition."""
-    from barnabas.client.groups.views import view_group
-
-    with connect(bootstrap, timeout_s) as cluster:
-        lags = lags_of(cluster, view_group(cluster, name))
+    lags = lags_of(cluster, view_group(cluster, name))
     if export:
         export_offsets((row.topic, row.partition, row.committed) for row in lags if row.committed is not None)
         return
@@ -136,6 +114,4 @@ def export_offsets(lines: Iterable[tuple[str, int, int]]) -> None:
 
 def existing_groups(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
     """The groups that are named or match."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
-    return select(names, lambda: [one.group_id for one in list_groups(cluster)], regex=regex, kind="group")
+    return select(names, lambda: [group.group_id for group in list_groups(cluster)], regex=regex, kind="group")

@@ -5,53 +5,46 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.options.parameters import bootstrap_option, connect, timeout_option, yes_option
+from barnabas.cli.options.parameters import cluster_options, yes_option
 from barnabas.cli.options.partitions import named_partitions
 from barnabas.cli.options.patterns import confirm, have_patterns, regex_option
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import raise_first
+from barnabas.client.groups.consumer_groups import delete_group, delete_offsets
+from barnabas.client.groups.share_groups import forget_share_topics
+from barnabas.client.groups.views import group_types, is_share_group
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @regex_option
 @yes_option
-@bootstrap_option
-@timeout_option
-def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete groups without members, with their offsets.
 
-    On a terminal it asks first; -y does not. Patterns need -y where nobody can be asked.
+    On a terminal it asks first; -y does not. Patterns need -y without a terminal.
     """
-    from barnabas.client.groups.consumer_groups import delete_group
-    from barnabas.client.groups.views import group_types
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = existing_groups(cluster, names, regex=regex)
-        group_types(cluster, found)  # a name that is wrong is reported before anything is deleted
-        why = "the pattern means" if have_patterns(names, regex=regex) else ""
-        confirm("Delete", "group", found, yes=yes, why=why, rest=" with all offsets")
-        for name in found:
-            delete_group(cluster, name)
-            click.echo(f"deleted group {name}")
+    existing = existing_groups(cluster, names, regex=regex)
+    group_types(cluster, existing)  # a name that is wrong is reported before anything is deleted
+    why = "the pattern means" if have_patterns(names, regex=regex) else ""
+    confirm("Delete", "group", existing, yes=yes, why=why, rest=" with all offsets")
+    for name in existing:
+        delete_group(cluster, name)
+        click.echo(f"deleted group {name}")
 
 
 @click.command()
 @click.argument("name", metavar="GROUP")
 @click.option("-t", "--topic", "topics", multiple=True, required=True, metavar="TOPIC[:PARTITION,...]")
-@bootstrap_option
-@timeout_option
-def forget(name: str, topics: tuple[str, ...], bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def forget(name: str, topics: tuple[str, ...], cluster: Cluster) -> None:
     """Delete a group's offsets of topics that no member reads; a share group must have no members."""
-    from barnabas.client.errors import raise_first
-    from barnabas.client.groups.consumer_groups import delete_offsets
-    from barnabas.client.groups.share_groups import forget_share_topics
-    from barnabas.client.groups.views import is_share_group
-
-    with connect(bootstrap, timeout_s) as cluster:
-        if is_share_group(cluster, name):
-            if any(":" in text for text in topics):
-                raise click.UsageError("offsets of a share group are deleted by topic, not by partition")
-            raise_first(forget_share_topics(cluster, name, topics).values())
-        else:
-            outcome = delete_offsets(cluster, name, named_partitions(cluster, topics, "-t"))
-            raise_first(outcome.values())
-        click.echo(f"group {name} has no offsets of {', '.join(topics)} any more")
+    if is_share_group(cluster, name):
+        if any(":" in text for text in topics):
+            raise click.UsageError("offsets of a share group are deleted by topic, not by partition")
+        raise_first(forget_share_topics(cluster, name, topics).values())
+    else:
+        outcome = delete_offsets(cluster, name, named_partitions(cluster, topics, "-t"))
+        raise_first(outcome.values())
+    click.echo(f"group {name} has no offsets of {', '.join(topics)} any more")

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from barnabas.cli.group.listing import export_offsets
 from barnabas.cli.group.targets import Goal, goals_from, resolve_goals
 from barnabas.cli.options.duration import Duration
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, output_option
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ClientError
+from barnabas.client.groups.consumer_groups import commit_offsets, committed_offsets
+from barnabas.client.groups.share_groups import move_share_group, share_offsets
+from barnabas.client.groups.views import has_members, is_share_group
+from barnabas.client.offsets import TopicPartition
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-
-TopicPartition = tuple[str, int]
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 @click.command()
@@ -50,8 +50,7 @@ TopicPartition = tuple[str, int]
 @click.option("--all-topics", is_flag=True, help="All topics with a committed offset (default).")
 @click.option("--dry-run", is_flag=True, help="Show the result without changing anything.")
 @click.option("--export", is_flag=True, help="Print the result as CSV for --from-file, and change nothing.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def seek(
     name: str,
@@ -66,8 +65,7 @@ def seek(
     all_topics: bool,
     dry_run: bool,
     export: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Set the offsets of a group without members; of a share group, its start offsets.
@@ -81,17 +79,14 @@ def seek(
 
     An offset outside a partition is moved to its nearest end, which is noted.
     """
-    from barnabas.client.groups.views import has_members
-
     goal = Goal.from_options(to, shift_by, to_datetime, duration_s, to_current=to_current)
     _check_usage(goal, to_group, path, topics, all_topics=all_topics)
-    with connect(bootstrap, timeout_s) as cluster:
-        before, is_share = _current(cluster, name)
-        goals = goals_from(cluster, name, before, goal, topics, path, to_group)
-        after = resolve_goals(cluster, goals, before)
-        busy = dry_run and has_members(cluster, name)
-        if not (dry_run or export):
-            _move(cluster, name, after, is_share=is_share)
+    before, is_share = _current(cluster, name)
+    goals = goals_from(cluster, name, before, goal, topics, path, to_group)
+    after = resolve_goals(cluster, goals, before)
+    busy = dry_run and has_members(cluster, name)
+    if not (dry_run or export):
+        _move(cluster, name, after, is_share=is_share)
     if export:
         export_offsets((topic, index, offset) for (topic, index), offset in sorted(after.items()))
         return
@@ -127,21 +122,12 @@ def _check_usage(
 
 def _current(cluster: Cluster, name: str) -> tuple[dict[TopicPartition, int], bool]:
     """The committed offsets, or the start offsets of a share group; and whether it is one."""
-    from barnabas.client.groups.consumer_groups import committed_offsets
-    from barnabas.client.groups.share_groups import share_offsets
-    from barnabas.client.groups.views import is_share_group
-
     if not is_share_group(cluster, name):
         return committed_offsets(cluster, name), False  # also of a group that seek creates
-    return {partition: one.start_offset for partition, one in share_offsets(cluster, name).items()}, True
+    return {partition: offset.start_offset for partition, offset in share_offsets(cluster, name).items()}, True
 
 
 def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is_share: bool) -> None:
-    from barnabas.client.errors import ClientError
-    from barnabas.client.groups.consumer_groups import commit_offsets
-    from barnabas.client.groups.share_groups import move_share_group
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     try:
         (move_share_group if is_share else commit_offsets)(cluster, name, offsets)
     except KafkaError as error:

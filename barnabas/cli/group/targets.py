@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import time_ns
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from barnabas.cli.options.offset_spec import OffsetSpec, parse_offset_spec, resolve_offset_specs
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ClientError, NotFound
+from barnabas.client.groups.consumer_groups import committed_offsets, list_groups
+from barnabas.client.offsets import TopicPartition
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-
-TopicPartition = tuple[str, int]
+from barnabas.terminal.suggestion import suggestion
 
 
 class Goal(NamedTuple):
@@ -113,28 +113,20 @@ def _from_file(cluster: Cluster, group: str, path: str) -> dict[TopicPartition, 
 
 
 def _of_group(cluster: Cluster, group: str) -> dict[TopicPartition, Goal]:
-    from barnabas.client.errors import NotFound
-    from barnabas.client.groups.consumer_groups import committed_offsets
-
-    found = committed_offsets(cluster, group)
-    if not found:
+    committed = committed_offsets(cluster, group)
+    if not committed:
         raise NotFound(f"group {group!r} has no committed offsets{_similar(cluster, group)}")
-    return {partition: Goal(OffsetSpec("offset", offset)) for partition, offset in sorted(found.items())}
+    return {partition: Goal(OffsetSpec("offset", offset)) for partition, offset in sorted(committed.items())}
 
 
 def _similar(cluster: Cluster, group: str) -> str:
-    from barnabas.client.groups.consumer_groups import list_groups
-    from barnabas.terminal.suggestion import suggestion
-
-    return suggestion(group, [one.group_id for one in list_groups(cluster) if one.group_id != group])
+    return suggestion(group, [listed.group_id for listed in list_groups(cluster) if listed.group_id != group])
 
 
 def resolve_goals(
     cluster: Cluster, goals: Mapping[TopicPartition, Goal], committed: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
     """The offset of each goal; what is outside its partition is moved to the nearest end, with a note on stderr."""
-    from barnabas.client.errors import ClientError
-
     specs: dict[TopicPartition, OffsetSpec] = {}
     for (name, index), goal in goals.items():
         if goal.spec is None and (name, index) not in committed:

@@ -8,7 +8,7 @@ before its help.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 INT_RANGES = {"int": 2**31, "long": 2**63}
@@ -52,22 +52,22 @@ class Options:
 
     def __init__(self, parser: Parser) -> None:
         self.parser = parser
-        self.given: dict[str, list[Any]] = {}
+        self.values: dict[str, list[Any]] = {}
 
     def has(self, *names: str) -> bool:
         """True if one of the options was given."""
-        return any(name in self.given for name in names)
+        return any(name in self.values for name in names)
 
     def get(self, name: str) -> Any:
         """The argument, its default, or None; an error if the option was given twice."""
-        values = self.given.get(name, [])
+        values = self.values.get(name, [])
         if len(values) > 1:
             raise ValueError(f"Found multiple arguments for option {name}, but you asked for only one")
         return values[0] if values else self.parser.options[name].default
 
     def all(self, name: str) -> list[Any]:
         """All arguments of an option that may be repeated."""
-        return self.given.get(name, [])
+        return self.values.get(name, [])
 
     def only(self, name: str) -> Any:
         """The argument of an option that is a usage error if it was given twice."""
@@ -102,28 +102,28 @@ class Parser:
 
     def parse(self, arguments: Sequence[str]) -> Options:
         """The options; `Usage` after a mistake, `Leave` after `--help` and `--version`."""
-        found = Options(self)
+        options = Options(self)
         words = list(arguments)
         while words:
             word = words.pop(0)
             if word == "--":
                 break
             if word.startswith("-") and len(word) > 1:
-                self._option(found, word, words)
-        self._leave_early(found)
-        self._check_available(found)
-        if "bootstrap-server" in self.options and not found.has("bootstrap-server", "bootstrap-controller"):
+                self._option(options, word, words)
+        self._leave_early(options)
+        self._check_available(options)
+        if "bootstrap-server" in self.options and not options.has("bootstrap-server", "bootstrap-controller"):
             default = os.environ.get("BARNABAS_BOOTSTRAP_SERVERS")
             if default:
-                found.given["bootstrap-server"] = [default]
-        return found
+                options.values["bootstrap-server"] = [default]
+        return options
 
-    def _option(self, found: Options, word: str, words: list[str]) -> None:
+    def _option(self, options: Options, word: str, words: list[str]) -> None:
         name, equals, text = word.lstrip("-").partition("=")
         option = self.options.get(name) if word.startswith("--") else None
         if option is None:
             raise Usage(f"{name if word.startswith('--') else word[1:2]} is not a recognized option")
-        values = found.given.setdefault(name, [])
+        values = options.values.setdefault(name, [])
         if not option.value:
             if equals:
                 raise Usage(f"Option {name} does not accept an argument")
@@ -136,18 +136,18 @@ class Parser:
         else:
             raise Usage(f"Option {name} requires an argument")
 
-    def _leave_early(self, found: Options) -> None:
-        if found.has("help"):
+    def _leave_early(self, options: Options) -> None:
+        if options.has("help"):
             self._print_help()
             raise Leave(0)
-        if found.has("version"):
+        if options.has("version"):
             from barnabas import __version__
 
             print(f"barnabas {__version__}")
             raise Leave(0)
 
-    def _check_available(self, found: Options) -> None:
-        lost = [name for name in found.given if (needs := self.options[name].needs) and not found.has(*needs)]
+    def _check_available(self, options: Options) -> None:
+        lost = [name for name in options.values if (needs := self.options[name].needs) and not options.has(*needs)]
         if lost:
             raise Usage(f"Option(s) [{', '.join(lost)}] are unavailable given other options on the command line")
 
@@ -194,7 +194,3 @@ def _refuse(option: Option, text: str) -> NoReturn:
 
 class BadArgument(Usage):
     """An argument that is no number. Some of Kafka's tools report it in another way than other mistakes."""
-
-
-Main = Callable[[Sequence[str]], int]
-"""A tool: takes its arguments and returns its exit code."""

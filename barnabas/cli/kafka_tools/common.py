@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from barnabas import __version__
 from barnabas.cli.connect.properties_file import read_properties as read_properties
 from barnabas.cli.kafka_tools.arguments import Options, Usage
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.security.settings import Security
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.client.security.settings import Security, security_from
 
 TIMEOUT_S = 60.0
 """Kafka's default.api.timeout.ms, seconds."""
@@ -26,6 +25,20 @@ class Failed(Exception):  # noqa: N818 (a condition, named as such)
     """The command failed, for a reason that its text says in the tool's own form."""
 
 
+T = TypeVar("T")
+
+
+class ToolCluster(Cluster):
+    """A cluster that raises the error that a broker answered, where `Cluster` raises `NotFound`."""
+
+    def retry(self, attempt: Callable[[float], T]) -> T:
+        """As in `Cluster`."""
+        try:
+            return super().retry(attempt)
+        except NotFound as error:
+            raise error.answer or error from None
+
+
 def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:
     """A client for `--bootstrap-server` with the configuration of `--command-config`; sends nothing yet."""
     file = options.get("command-config") if "command-config" in options.parser.options else None
@@ -36,8 +49,6 @@ def connect(options: Options, *, timeout_s: float | None = None) -> Cluster:
 
 def connect_to(bootstrap: str, config: dict[str, str], timeout_s: float | None = None) -> Cluster:
     """A client with a configuration of Kafka's clients. `Usage` for a mistake in it, or in the address."""
-    from barnabas.cli.kafka_tools.tool_cluster import ToolCluster
-
     limit = float(config.get("default.api.timeout.ms", TIMEOUT_S * 1000)) / 1000
     try:
         return ToolCluster(
@@ -55,20 +66,18 @@ def _security(config: dict[str, str]) -> Security | None:
     """TLS and SASL, if keys of the configuration are about them; ValueError for a mistake."""
     if not any(key.startswith(SECURITY) for key in config):
         return None
-    from barnabas.client.security.settings import security_from
-
     return security_from(config)
 
 
 def key_values(texts: Iterable[str]) -> dict[str, str]:
     """`key=value` arguments, as Kafka's parseKeyValueArgs: a key without a value is an error."""
-    found = {}
+    values = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not key or not equals:
             raise ValueError(f"Missing value for key {key}" if key else f"Invalid command line properties: {text}")
-        found[key] = value
-    return found
+        values[key] = value
+    return values
 
 
 def warn_of_unused(config: Iterable[str], acted_on: Iterable[str]) -> None:

@@ -24,7 +24,7 @@ TOOLS: dict[str, tuple[str, str]] = {
     "kafka-get-offsets": ("data.get_offsets", "Offsets of partitions at a time."),
     "kafka-delete-records": ("data.delete_records", "Delete the records before offsets that a JSON file names."),
     "kafka-log-dirs": ("admin.log_dirs", "Log directories with the sizes of their partitions."),
-    "kafka-transactions": ("admin.transactions", "List, describe and abort transactions, find those that hang."),
+    "kafka-transactions": ("admin.transactions", "List, describe and abort transactions, find hanging ones."),
     "kafka-features": ("admin.features", "Show and change the levels of features."),
     "kafka-cluster": ("admin.cluster", "The cluster's id, its brokers, and the APIs that they offer."),
     "kafka-leader-election": ("admin.leader_election", "Elect the preferred leaders of partitions, or unclean ones."),

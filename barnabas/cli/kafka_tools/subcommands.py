@@ -6,13 +6,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from barnabas.cli.kafka_tools.arguments import Leave, Usage
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, read_properties, warn_of_unused
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import Cluster
 
 
 class ToolParser(argparse.ArgumentParser):
@@ -35,26 +33,26 @@ class ToolParser(argparse.ArgumentParser):
         raise Leave(status)
 
 
-def add_server(parser: argparse.ArgumentParser, *, is_required: bool = True) -> None:
+def add_server(parser: argparse.ArgumentParser) -> None:
     """Add `--bootstrap-server` and `--command-config`."""
     default = os.environ.get("BARNABAS_BOOTSTRAP_SERVERS")
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
         default=default,
-        required=is_required and default is None,
+        required=default is None,
         help="The brokers to connect to.",
     )
     parser.add_argument("--command-config", metavar="FILE", help="File with configuration of the client.")
 
 
-def connect(found: argparse.Namespace) -> Cluster:
+def connect(args: argparse.Namespace) -> Cluster:
     """A client for the options that `add_server` added."""
-    config = read_properties(found.command_config) if found.command_config else {}
+    config = read_properties(args.command_config) if args.command_config else {}
     warn_of_unused(config, ACTED_ON)
-    if not found.bootstrap_server:
+    if not args.bootstrap_server:
         raise Usage("--bootstrap-server must be specified")
-    return connect_to(found.bootstrap_server, config)
+    return connect_to(args.bootstrap_server, config)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import click
 
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Record
+from barnabas.wire.batches.records import Record
 
 Verb = Callable[["tuple[str, int]", "Record"], bytes]
 Show = Callable[[bytes], bytes]
@@ -84,18 +82,18 @@ VERBS: dict[str, Verb] = {
 }
 
 
-def compile_format(text: str, option: str, show: Show | None = None, shown: str = "kvsh") -> Verb:
-    """Compile a format string; `show` changes what the verbs in `shown` print. A usage error names `option`."""
+def compile_format(text: str, show: Show | None = None, shown: str = "kvsh") -> Verb:
+    """Compile a format string; `show` changes what the verbs in `shown` print. A usage error names -f."""
     parts: list[Verb] = []
     for index, piece in enumerate(re.split(r"%(.|$)", text, flags=re.DOTALL)):
         if index % 2:
             if piece not in VERBS:
                 raise click.BadParameter(
-                    f"knows no %{piece}; there are {' '.join('%' + verb for verb in VERBS)}", param_hint=option
+                    f"knows no %{piece}; there are {' '.join('%' + verb for verb in VERBS)}", param_hint="-f"
                 )
             parts.append(VERBS[piece] if show is None or piece not in shown else _shown(VERBS[piece], show))
         elif piece:
-            parts.append(_constant(unescape(piece, option)))
+            parts.append(_constant(unescape(piece, "-f")))
     return lambda partition, record: b"".join([part(partition, record) for part in parts])
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from time import time_ns
 from typing import TYPE_CHECKING
 
@@ -33,22 +34,12 @@ _TIME = r"@\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)
 _PLACE = re.compile(rf"(?P<time>{_TIME})|(?P<number>[+-]?\d+)|(?P<word>[a-z]+)")
 
 
+@dataclass(slots=True)
 class OffsetSpec:
     """A position: kind is start, end, offset, last (the last `value` records) or time (`value` in ms)."""
 
-    __slots__ = ("kind", "value")
-
-    def __init__(self, kind: str, value: int = 0) -> None:
-        self.kind = kind
-        self.value = value
-
-    def __repr__(self) -> str:
-        return f"OffsetSpec({self.kind!r}, {self.value})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OffsetSpec) and (self.kind, self.value) == (other.kind, other.value)
-
-    __hash__ = None  # type: ignore[assignment]
+    kind: str
+    value: int = 0
 
 
 def parse_offset_spec(text: str, option: str) -> OffsetSpec:
@@ -111,7 +102,7 @@ def resolve_offset_specs(
     starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions, isolation_level)
     times = {partition: spec.value for partition, spec in specs.items() if spec.kind == "time"}
     by_time = list_offsets(cluster, times) if times else {}
-    found: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for partition, spec in specs.items():
         start, end = starts[partition], ends[partition]
         at_time = by_time.get(partition, -1)
@@ -122,11 +113,11 @@ def resolve_offset_specs(
             "last": end - spec.value,
             "time": end if at_time < 0 else at_time,
         }[spec.kind]
-        found[partition] = min(max(offset, start), end)
+        offsets[partition] = min(max(offset, start), end)
         if on_moved is None:
             continue
-        if spec.kind == "offset" and found[partition] != offset:
-            on_moved(partition, found[partition], "beyond" if offset > end else "before")
+        if spec.kind == "offset" and offsets[partition] != offset:
+            on_moved(partition, offsets[partition], "beyond" if offset > end else "before")
         elif spec.kind == "time" and at_time < 0:
             on_moved(partition, end, "late")
-    return found
+    return offsets

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,7 @@ from barnabas import __version__
 from barnabas.cli.connect.client_config import is_security_key
 from barnabas.cli.connect.security import override_security, security
 from barnabas.cli.connect.settings import PROFILE_VARIABLE, apply_colour, override, setting
+from barnabas.cli.options.patterns import Function as Function
 from barnabas.cli.options.patterns import regex_option
 from barnabas.terminal.tables import OUTPUTS
 
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from barnabas.client.cluster import Cluster
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def bootstrap_option(command: Function) -> Function:
@@ -133,9 +133,20 @@ def output_option(command: Function) -> Function:
     )(command)
 
 
-def listing_options(command: Function) -> Function:
-    """`-r`, `-b`, `--timeout` and `-o`: of a command that shows what names or patterns select."""
-    return regex_option(bootstrap_option(timeout_option(output_option(command))))
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-b` and `--timeout`: the command gets the cluster as `cluster`, which is closed when it returns."""
+
+    @wraps(command)
+    def connected(*, bootstrap: str, timeout_s: float, **values: object) -> Any:
+        with connect(bootstrap, timeout_s) as cluster:
+            return command(cluster=cluster, **values)
+
+    return bootstrap_option(timeout_option(connected))
+
+
+def listing_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`-r`, `-o` and the cluster's: of a command that shows what names or patterns select."""
+    return regex_option(cluster_options(output_option(command)))
 
 
 def isolation_option(command: Function) -> Function:
@@ -175,10 +186,10 @@ def connect(bootstrap: str, timeout_s: float = 30.0, properties: Mapping[str, st
 
 def key_values(texts: tuple[str, ...], option: str) -> dict[str, str]:
     """`KEY=VALUE` texts as a dict; anything else is a usage error."""
-    found: dict[str, str] = {}
+    values: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key.strip():
             raise click.BadParameter(f"must be KEY=VALUE, not {text!r}", param_hint=option)
-        found[key.strip()] = value.strip()
-    return found
+        values[key.strip()] = value.strip()
+    return values

@@ -39,12 +39,12 @@ def split_partitions(text: str, option: str) -> tuple[str, list[int] | None]:
 
 def named_partitions(cluster: Cluster, texts: Sequence[str], option: str) -> list[TopicPartition]:
     """The partitions that `texts` name, each once. `NotFound` for a topic or partition that does not exist."""
-    found: dict[TopicPartition, None] = {}
+    partitions: dict[TopicPartition, None] = {}
     for text in texts:
         name, indexes = split_partitions(text, option)
         count = partition_count(cluster, name, indexes or ())
-        found.update(dict.fromkeys((name, index) for index in (range(count) if indexes is None else indexes)))
-    return list(found)
+        partitions.update(dict.fromkeys((name, index) for index in (range(count) if indexes is None else indexes)))
+    return list(partitions)
 
 
 def partition_count(cluster: Cluster, name: str, indexes: Sequence[int]) -> int:
@@ -66,15 +66,15 @@ def read_offsets(path: str, option: str) -> list[OffsetLine]:
             text = file.read()
         except UnicodeDecodeError:
             raise click.BadParameter(f"{path} is not text in UTF-8", param_hint=option) from None
-    found = list(_from_json(text, path, option) if text.lstrip().startswith("{") else _from_csv(text, path, option))
-    if not found:
+    lines = list(_from_json(text, path, option) if text.lstrip().startswith("{") else _from_csv(text, path, option))
+    if not lines:
         raise click.BadParameter(f"{path} has no offsets", param_hint=option)
     seen: set[tuple[str | None, str, int]] = set()
-    for line in found:
+    for line in lines:
         if line[:3] in seen:
             raise click.BadParameter(f"{path} has {line.topic}-{line.partition} twice", param_hint=option)
         seen.add(line[:3])
-    return found
+    return lines
 
 
 def _from_csv(text: str, path: str, option: str) -> Iterator[OffsetLine]:
@@ -91,8 +91,8 @@ def _from_csv(text: str, path: str, option: str) -> Iterator[OffsetLine]:
 
 def _from_json(text: str, path: str, option: str) -> Iterator[OffsetLine]:
     try:
-        for one in json.loads(text)["partitions"]:
-            yield OffsetLine(None, str(one["topic"]), int(one["partition"]), int(one["offset"]))
+        for entry in json.loads(text)["partitions"]:
+            yield OffsetLine(None, str(entry["topic"]), int(entry["partition"]), int(entry["offset"]))
     except (ValueError, KeyError, TypeError) as error:
         raise click.BadParameter(
             f'{path} is not {{"partitions": [{{"topic": NAME, "partition": N, "offset": N}}]}}: {error!r}',

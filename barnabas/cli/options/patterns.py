@@ -49,17 +49,17 @@ def select(patterns: Sequence[str], known: Callable[[], Iterable[str]], *, regex
     if not have_patterns(patterns, regex=regex):
         return list(dict.fromkeys(patterns))
     names = list(known())
-    found: dict[str, None] = {}
+    selected: dict[str, None] = {}
     for pattern in patterns:
         if not is_pattern(pattern, regex=regex) or (not regex and pattern in names):
-            found[pattern] = None
+            selected[pattern] = None
             continue
         matches = _matcher(pattern, regex=regex)
         matching = [name for name in names if matches(name)]
         if not matching:
             raise NotFound(f"no {kind} matches {pattern!r}")
-        found.update(dict.fromkeys(matching))
-    return list(found)
+        selected.update(dict.fromkeys(matching))
+    return list(selected)
 
 
 def matching(patterns: Sequence[str], names: Iterable[str], *, regex: bool) -> list[str]:

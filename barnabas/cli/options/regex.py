@@ -16,6 +16,6 @@ def compile_regex(pattern: str, option: str) -> Any:
     try:
         return re2.compile(pattern.encode(), options)
     except re2.error as error:
-        said = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        sentence = f"{pattern!r} is not a regular expression (RE2): {said}"
+        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
+        sentence = f"{pattern!r} is not a regular expression (RE2): {reason}"
         raise click.BadParameter(sentence, param_hint=option) from None

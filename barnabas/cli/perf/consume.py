@@ -8,7 +8,6 @@ while this client decodes, the next answer waits there.
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -18,10 +17,9 @@ from barnabas.cli.options.parameters import bootstrap_option, connect, isolation
 from barnabas.cli.perf.common import rates, show_result
 from barnabas.cli.perf.histogram import Histogram
 from barnabas.client.errors import TimedOut
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, end_offsets, start_offsets
+from barnabas.client.reader import Fetched, Reader
 from barnabas.terminal.progress import progress
-
-if TYPE_CHECKING:
-    from barnabas.client.reader import Fetched, Reader
 
 SHOW_EVERY_S = 0.5
 WAIT_S = 0.1
@@ -59,11 +57,8 @@ def consume(
 ) -> None:
     """Measure how fast the records of TOPICs are read, as kafka-consumer-perf-test does.
 
-    The percentiles are those of fetches, from the request until its answer is taken from the socket.
+    The percentiles are of fetches, from the request until its answer is taken from the socket.
     """
-    from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, end_offsets, start_offsets
-    from barnabas.client.reader import Reader
-
     if from_latest and num_records is None:
         raise click.UsageError("--from-latest needs -n N")
     committed_only = isolation == "read_committed"
@@ -80,7 +75,7 @@ def consume(
             committed_only=committed_only,
             on_fetched=measured.fetches.add,
         )
-        total = num_records or sum(ends[one] - starts[one] for one in partitions)
+        total = num_records or sum(ends[partition] - starts[partition] for partition in partitions)
         try:
             with progress("records", total) as show:
                 _read(reader, measured, timeout_s, show)
@@ -96,8 +91,8 @@ def _read(reader: Reader, measured: Measurement, timeout_s: float, show: object)
     shown_at = last = monotonic()
     while not measured.is_done and not reader.is_done:
         fetched = reader.poll(WAIT_S)
-        for one in fetched:
-            measured.count(one)
+        for fetched_part in fetched:
+            measured.count(fetched_part)
         now = monotonic()
         if fetched:
             last = now
@@ -152,10 +147,10 @@ class Measurement:
 
     def result(self) -> dict[str, object]:
         """The measurement; bytes are those of batches as they were fetched."""
-        found = rates(self._measured, self._bytes, self._ended - self._started)
-        found["first_record_ms"] = None if self._first_after is None else round(self._first_after * 1000, 3)
+        row = rates(self._measured, self._bytes, self._ended - self._started)
+        row["first_record_ms"] = None if self._first_after is None else round(self._first_after * 1000, 3)
         return (
-            found | {"fetches": self.fetches.count} | {f"fetch_{key}": one for key, one in self.fetches.row().items()}
+            row | {"fetches": self.fetches.count} | {f"fetch_{key}": value for key, value in self.fetches.row().items()}
         )
 
 

@@ -40,10 +40,10 @@ class Histogram:
     def row(self) -> dict[str, object]:
         """Average, percentiles and maximum in ms, for a table or a document."""
         average = self.total / self.count if self.count else None
-        found: dict[str, object] = {"avg_ms": milliseconds(average)}
+        row: dict[str, object] = {"avg_ms": milliseconds(average)}
         for percent in PERCENTILES:
-            found[f"p{percent:g}_ms"] = milliseconds(self.percentile(percent))
-        return found | {"max_ms": milliseconds(self.largest if self.count else None)}
+            row[f"p{percent:g}_ms"] = milliseconds(self.percentile(percent))
+        return row | {"max_ms": milliseconds(self.largest if self.count else None)}
 
 
 def milliseconds(seconds: float | None) -> float | None:

@@ -7,8 +7,8 @@ waits at the broker already. Two connections on one core: the time contains this
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,12 +17,11 @@ from barnabas.cli.perf.common import acks_option, payloads, show_result, size_op
 from barnabas.cli.perf.histogram import Histogram
 from barnabas.cli.records.produce import ACKS
 from barnabas.client.errors import TimedOut
+from barnabas.client.offsets import end_offsets
+from barnabas.client.producer import Producer
+from barnabas.client.reader import Reader
 from barnabas.terminal.progress import progress
 from barnabas.wire.clients.partitioners import RoundRobin
-
-if TYPE_CHECKING:
-    from barnabas.client.producer import Producer
-    from barnabas.client.reader import Reader
 
 SHOW_EVERY = 100
 
@@ -47,10 +46,6 @@ def latency(
     timeout_s: float,
 ) -> None:
     """Measure the time until a record that is sent to TOPIC is acknowledged, and until it is read."""
-    from barnabas.client.offsets import end_offsets
-    from barnabas.client.producer import Producer
-    from barnabas.client.reader import Reader
-
     with connect(bootstrap, timeout_s) as sending, connect(bootstrap, timeout_s) as reading:
         producer = Producer(sending, RoundRobin, acks=ACKS[acks])
         partitions = [(topic, index) for index in range(producer.open(topic))]
@@ -60,23 +55,23 @@ def latency(
             for number in range(num_records + warm_up):
                 if number == warm_up:
                     trips.forget()
-                trips.one()
+                trips.measure()
                 if number % SHOW_EVERY == 0:
                     show(number)
     show_result(trips.result(), output)
 
 
+@dataclass(eq=False)
 class RoundTrips:
     """Records on their way, one after the other."""
 
-    def __init__(
-        self, producer: Producer, reader: Reader, topic: str, values: Iterator[bytes], timeout_s: float
-    ) -> None:
-        self.producer = producer
-        self.reader = reader
-        self.topic = topic
-        self.values = values
-        self.timeout_s = timeout_s
+    producer: Producer
+    reader: Reader
+    topic: str
+    values: Iterator[bytes]
+    timeout_s: float
+
+    def __post_init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
@@ -84,7 +79,7 @@ class RoundTrips:
         self.acknowledged = Histogram()
         self.read = Histogram()
 
-    def one(self) -> None:
+    def measure(self) -> None:
         """Send a record and wait until it is read. TimedOut if another one, or none, is read."""
         value = next(self.values)
         self.reader.poll(0.0)
@@ -93,12 +88,12 @@ class RoundTrips:
         self.producer.flush()
         self.acknowledged.add(monotonic() - sent_at)
         while True:
-            found = [record.value for one in self.reader.poll(0.1) for record in one.records()]
+            values = [record.value for fetched in self.reader.poll(0.1) for record in fetched.records()]
             now = monotonic()
-            if value in found:
+            if value in values:
                 self.read.add(now - sent_at)
                 return
-            if found:
+            if values:
                 raise TimedOut(f"another record was read: does something else write to {self.topic!r}?")
             if now - sent_at > self.timeout_s:
                 raise TimedOut(f"a record of {self.topic!r} was not read in {self.timeout_s:g} s")
@@ -106,7 +101,7 @@ class RoundTrips:
     def result(self) -> dict[str, object]:
         """Percentiles of both times."""
         times = {"acknowledged": self.acknowledged, "end_to_end": self.read}
-        found: dict[str, object] = {"records": self.read.count}
+        row: dict[str, object] = {"records": self.read.count}
         for name, histogram in times.items():
-            found |= {f"{name}_{key}": one for key, one in histogram.row().items()}
-        return found
+            row |= {f"{name}_{key}": value for key, value in histogram.row().items()}
+        return row

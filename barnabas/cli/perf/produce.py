@@ -8,9 +8,9 @@ mostly that of a full buffer, as with kafka-producer-perf-test.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,12 +20,12 @@ from barnabas.cli.perf.common import acks_option, payloads, rates, show_result, 
 from barnabas.cli.perf.histogram import Histogram
 from barnabas.cli.records.interrupts import Interrupts
 from barnabas.cli.records.produce import ACKS, BATCH_BYTES, CODECS, PARTITIONERS, partitioner_maker
+from barnabas.client.accumulator import Batch
+from barnabas.client.admin.topics import create_topic
+from barnabas.client.cluster import Cluster
+from barnabas.client.producer import Producer
 from barnabas.terminal.progress import progress
-
-if TYPE_CHECKING:
-    from barnabas.client.accumulator import Batch
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.producer import Producer
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 RECORDS_OF_A_LOOK = 64
 SHOW_EVERY_S = 0.5
@@ -94,8 +94,6 @@ def produce(
 
     The latency of a record is counted from the first record of its batch, and contains the time in this client.
     """
-    from barnabas.client.producer import Producer
-
     if warm_up >= num_records:
         raise click.BadParameter(f"must be less than the {num_records} records in all", param_hint="--warm-up")
     if transactional_id is not None and (ACKS[acks] != -1 or not idempotent):
@@ -133,9 +131,6 @@ def produce(
 
 
 def _create(cluster: Cluster, topic: str, partitions: int) -> None:
-    from barnabas.client.admin.topics import create_topic
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     try:
         create_topic(cluster, topic, partitions=partitions)
     except KafkaError as error:
@@ -154,7 +149,7 @@ class Measurement:
         self.latencies = Histogram()
         self._recent = Histogram()
         self._recent_since = monotonic()
-        self._left = warm_up
+        self._warm_up_remaining = warm_up
         self._bytes = 0
         self._started = monotonic()
         self._ended = self._started
@@ -162,8 +157,8 @@ class Measurement:
     def acknowledged(self, batch: Batch) -> None:
         """A batch is acknowledged."""
         now = monotonic()
-        if self._left > 0:
-            self._left -= batch.count
+        if self._warm_up_remaining > 0:
+            self._warm_up_remaining -= batch.count
             self._started = self._recent_since = self._ended = now
             return
         self._ended = now
@@ -185,26 +180,17 @@ class Measurement:
         return rates(self.latencies.count, self._bytes, self._ended - self._started) | self.latencies.row()
 
 
+@dataclass(eq=False)
 class Load:
     """Sends records at a rate."""
 
-    def __init__(
-        self,
-        producer: Producer,
-        topic: str,
-        partition: int | None,
-        values: Iterator[bytes],
-        linger_s: float,
-        throughput: float,
-        transaction_s: float,
-    ) -> None:
-        self.producer = producer
-        self.topic = topic
-        self.partition = partition
-        self.values = values
-        self.linger_s = linger_s
-        self.throughput = throughput
-        self.transaction_s = transaction_s
+    producer: Producer
+    topic: str
+    partition: int | None
+    values: Iterator[bytes]
+    linger_s: float
+    throughput: float
+    transaction_s: float
 
     def run(self, count: int, on_look: Callable[[], None]) -> None:
         """Send `count` records and wait for their acknowledgements."""

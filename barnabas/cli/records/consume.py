@@ -6,7 +6,6 @@ Without `-g` it reads without joining a group and commits no offsets. With `-g` 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,13 +14,11 @@ from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.escapes import compile_format, printable
 from barnabas.cli.options.offset_spec import OffsetSpec, parse_range
 from barnabas.cli.options.parameters import bootstrap_option, connect, isolation_option
+from barnabas.cli.records.consume_run import Limits, Render, Run
 from barnabas.cli.records.consume_source import Selection, Source, find_partitions, group_source, plain_source
+from barnabas.cli.records.record_filter import Filter, Matches, grep
 from barnabas.cli.records.record_json import json_line, shown_json
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.cli.records.consume_run import Render
-    from barnabas.cli.records.record_filter import Filter, Matches
 
 DEFAULT_FORMAT = r"%v\n"
 
@@ -40,7 +37,7 @@ DEFAULT_FORMAT = r"%v\n"
     help="beginning, end, an offset, -N (the last N of each partition), @TIME; ':end' stops at the current end. With "
     "-g: where partitions without a committed offset begin, beginning or end. [default: beginning]",
 )
-@click.option("-p", "--partition", "wanted", multiple=True, type=click.IntRange(min=0), help="[default: all]")
+@click.option("-p", "--partition", "indexes", multiple=True, type=click.IntRange(min=0), help="[default: all]")
 @click.option("-r", "--regex", is_flag=True, help="TOPICs are regular expressions; so is one that starts with '^'.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
 @click.option("-e", "--exit", "exit_at_end", is_flag=True, help="Stop at the current end of the partitions.")
@@ -67,7 +64,7 @@ DEFAULT_FORMAT = r"%v\n"
 def consume(
     topics: tuple[str, ...],
     offset: str | None,
-    wanted: tuple[int, ...],
+    indexes: tuple[int, ...],
     regex: bool,
     count: int | None,
     exit_at_end: bool,
@@ -85,8 +82,6 @@ def consume(
     bootstrap: str,
 ) -> None:
     """Read records of TOPICs, and follow them until an end is asked for (-n, -e, --idle, --timeout) or Ctrl-C."""
-    from barnabas.cli.records.consume_run import Limits, Run
-
     render = _render(as_json, format_)
     matches, expression_filter = _matches(pattern, invert, expression)
     start, end = parse_range("beginning" if offset is None else offset, "-o")
@@ -101,10 +96,10 @@ def consume(
         if group is None:
             if instance_id is not None:
                 raise click.UsageError("--instance-id is for a member of a group; give -g GROUP too")
-            partitions = find_partitions(cluster, topics, wanted, regex)
+            partitions = find_partitions(cluster, topics, indexes, regex)
             source: Source = plain_source(cluster, partitions, selection)
         else:
-            if wanted:
+            if indexes:
                 raise click.UsageError("-p and -g exclude each other: a group distributes the partitions itself")
             source = group_source(cluster, connect(bootstrap, patience_s), topics, regex, selection, group, instance_id)
         Run(source, render, limits, matches, expression_filter, note, quiet=quiet).run()
@@ -118,7 +113,7 @@ def _render(as_json: bool, format_: str | None) -> Render:
             return lambda partition, record: shown_json(json_line(partition, record))
         return json_line
     show = printable if sys.stdout.isatty() else None
-    return compile_format(DEFAULT_FORMAT if format_ is None else format_, "-f", show)
+    return compile_format(DEFAULT_FORMAT if format_ is None else format_, show)
 
 
 def _matches(pattern: str | None, invert: bool, expression: str | None) -> tuple[list[Matches], Filter | None]:
@@ -126,8 +121,6 @@ def _matches(pattern: str | None, invert: bool, expression: str | None) -> tuple
         if invert:
             raise click.UsageError("-v inverts --grep; give --grep REGEX too")
         return [], None
-    from barnabas.cli.records.record_filter import Filter, grep
-
     matches: list[Matches] = []
     if pattern is not None:
         matches.append(grep(pattern, invert))
@@ -144,4 +137,4 @@ def _note(sentence: str) -> None:
 
 
 def _silent(sentence: str) -> None:
-    """Notes are not wanted."""
+    """Print no notes."""

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING
 
 import click
 
+from barnabas.cli.records.consume_source import Source
+from barnabas.cli.records.record_filter import Filter, Matches
 from barnabas.client.errors import TimedOut
-from barnabas.terminal.progress import progress
-
-if TYPE_CHECKING:
-    from barnabas.cli.records.consume_source import Source, TopicPartition
-    from barnabas.cli.records.record_filter import Filter, Matches
-    from barnabas.terminal.progress import Show
-    from barnabas.wire.batches.records import Record
+from barnabas.client.offsets import TopicPartition
+from barnabas.terminal.progress import Show, progress
+from barnabas.wire.batches.records import Record
 
 Render = Callable[["TopicPartition", "Record"], bytes]
 SHOW_EVERY_S = 0.1
@@ -32,46 +30,36 @@ class Stop(Exception):  # noqa: N818 (an end that was asked for)
     """A limit was reached."""
 
 
+@dataclass
 class Limits:
     """When to stop: after `count` records, `idle_s` of silence, `timeout_s` in all. `has_end`: at the source's end."""
 
-    def __init__(
-        self, count: int | None, idle_s: float | None, timeout_s: float | None, *, has_end: bool = False
-    ) -> None:
-        self.count = count
-        self.idle_s = idle_s
-        self.timeout_s = timeout_s
-        self.has_end = has_end
-        self.started = monotonic()
+    count: int | None
+    idle_s: float | None
+    timeout_s: float | None
+    _: KW_ONLY
+    has_end: bool = False
+    started: float = field(default_factory=monotonic, init=False)
 
 
+@dataclass(eq=False)
 class Run:
     """One run over a source."""
 
-    def __init__(
-        self,
-        source: Source,
-        render: Render,
-        limits: Limits,
-        matches: Sequence[Matches] = (),
-        expression: Filter | None = None,
-        note: Callable[[str], None] = click.echo,
-        *,
-        quiet: bool = False,
-    ) -> None:
-        self.source = source
-        self.render = render
-        self.limits = limits
-        self.matches = matches
-        self.expression = expression
-        self.note = note
-        self.quiet = quiet
-        self.seen = 0
-        self.printed = 0
-        self._show: Show | None = None
-        self._last_record = monotonic()
-        self._seen_at_last_check = 0
-        self._shown_at = 0.0
+    source: Source
+    render: Render
+    limits: Limits
+    matches: Sequence[Matches] = ()
+    expression: Filter | None = None
+    note: Callable[[str], None] = click.echo
+    _: KW_ONLY
+    quiet: bool = False
+    seen: int = field(default=0, init=False)
+    printed: int = field(default=0, init=False)
+    _show: Show | None = field(default=None, init=False)
+    _last_record: float = field(default_factory=monotonic, init=False)
+    _seen_at_last_check: int = field(default=0, init=False)
+    _shown_at: float = field(default=0.0, init=False)
 
     def run(self) -> None:
         """Print until an end. Raises TimedOut if what was asked for was not reached in time."""
@@ -135,9 +123,9 @@ class Run:
         limits = self.limits
         if limits.count is None and not limits.has_end:
             raise Stop  # to read for this time is what was asked for
-        wanted = f"{self.printed} of {limits.count} records" if limits.count is not None else f"{self._summary()}"
+        progress = f"{self.printed} of {limits.count} records" if limits.count is not None else f"{self._summary()}"
         end = "" if limits.count is not None else ", not the end of every partition"
-        raise TimedOut(f"{wanted} read in {limits.timeout_s:g} s (--timeout){end}")
+        raise TimedOut(f"{progress} read in {limits.timeout_s:g} s (--timeout){end}")
 
     def _summary(self) -> str:
         seconds = monotonic() - self.limits.started

@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import click
 
 from barnabas.cli.options.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.cli.options.regex import compile_regex
+from barnabas.client.admin.topics import list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.client.groups.consumer import GroupConsumer, Resolve
+from barnabas.client.groups.member import GroupMember
+from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition
+from barnabas.client.reader import Reader
+from barnabas.wire.batches.records import Record
 
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.consumer import GroupConsumer, Resolve
-    from barnabas.wire.batches.records import Record
-
-TopicPartition = tuple[str, int]
 NAMED = 3
 """Partitions that a note names; of more it says how many."""
 
@@ -40,28 +43,24 @@ class Source(Protocol):
         """Commit what was printed, if wanted, and leave the group, if there is one."""
 
 
+@dataclass
 class Selection:
     """Which records of the partitions: from, to (None: no end), and only committed ones; `note` prints a sentence."""
 
-    def __init__(
-        self, start: OffsetSpec, end: OffsetSpec | None, committed_only: bool, note: Callable[[str], None]
-    ) -> None:
-        self.start = start
-        self.end = end
-        self.committed_only = committed_only
-        self.note = note
+    start: OffsetSpec
+    end: OffsetSpec | None
+    committed_only: bool
+    note: Callable[[str], None]
 
 
 def find_topics(cluster: Cluster, topics: Sequence[str], regex: bool) -> list[str]:
     """The names of the topics, or those that match; `NotFound` names what there is not."""
-    from barnabas.client.errors import NotFound
-
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     every: list[str] | None = None
     for topic in topics:
         if not (regex or topic.startswith("^")):
             cluster.find_topic(topic)
-            found[topic] = None
+            names[topic] = None
             continue
         if every is None:
             every = _topic_names(cluster)
@@ -69,31 +68,27 @@ def find_topics(cluster: Cluster, topics: Sequence[str], regex: bool) -> list[st
         matching = [name for name in every if search(name.encode()) is not None]
         if not matching:
             raise NotFound(f"no topic matches {topic!r}")
-        found |= dict.fromkeys(matching)
-    return list(found)
+        names |= dict.fromkeys(matching)
+    return list(names)
 
 
 def _topic_names(cluster: Cluster) -> list[str]:
     """All topics but internal ones."""
-    from barnabas.client.admin.topics import list_topics
-
     return [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal]
 
 
 def find_partitions(
-    cluster: Cluster, topics: Sequence[str], wanted: Sequence[int], regex: bool
+    cluster: Cluster, topics: Sequence[str], indexes: Sequence[int], regex: bool
 ) -> list[TopicPartition]:
     """The partitions to read. `NotFound` if one does not exist."""
-    from barnabas.client.errors import NotFound
-
-    found: list[TopicPartition] = []
+    partitions: list[TopicPartition] = []
     for name in find_topics(cluster, topics, regex):
         count = len(cluster.find_topic(name).leaders)
-        for index in wanted:
+        for index in indexes:
             if index >= count:
                 raise NotFound(f"topic {name!r} has no partition {index}; it has {count}")
-        found += [(name, index) for index in wanted or range(count)]
-    return found
+        partitions += [(name, index) for index in indexes or range(count)]
+    return partitions
 
 
 class PlainSource:
@@ -106,8 +101,6 @@ class PlainSource:
         ends: dict[TopicPartition, int] | None,
         selection: Selection,
     ) -> None:
-        from barnabas.client.reader import Reader
-
         self.starts = starts
         self.ends = ends
         self.reader = Reader(cluster, starts, ends, committed_only=selection.committed_only, on_note=selection.note)
@@ -118,10 +111,10 @@ class PlainSource:
 
     def progress(self) -> tuple[int, int | None]:
         """Offsets that were read, and their number in all if there is an end."""
-        done = sum(self.reader.positions[one].offset - start for one, start in self.starts.items())
+        done = sum(self.reader.positions[partition].offset - start for partition, start in self.starts.items())
         if self.ends is None:
             return done, None
-        return done, sum(max(0, self.ends[one] - start) for one, start in self.starts.items())
+        return done, sum(max(0, self.ends[partition] - start) for partition, start in self.starts.items())
 
     def processed(self, partition: TopicPartition, offset: int) -> None:
         """Nothing is committed."""
@@ -132,8 +125,6 @@ class PlainSource:
 
 def plain_source(cluster: Cluster, partitions: Sequence[TopicPartition], selection: Selection) -> PlainSource:
     """Reads the partitions between the positions of the selection."""
-    from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
-
     level = READ_COMMITTED if selection.committed_only else READ_UNCOMMITTED
     moved = Moved()
     ends = None
@@ -153,11 +144,11 @@ class Moved:
     """Collects the partitions whose position was outside, for one sentence for each reason."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[str]] = {}
+        self._by_reason: dict[str, list[str]] = {}
 
     def add(self, partition: TopicPartition, offset: int, why: str) -> None:
         """A position of this partition was moved to `offset`."""
-        self._found.setdefault(why, []).append(f"{partition[0]}-{partition[1]} ({offset})")
+        self._by_reason.setdefault(why, []).append(f"{partition[0]}-{partition[1]} ({offset})")
 
     def tell(self, spec: OffsetSpec, verb: str, note: Callable[[str], None]) -> None:
         """Say what was moved where."""
@@ -166,17 +157,17 @@ class Moved:
             "before": f"offset {spec.value} is before the first record of {{}}; reading {verb} there",
             "late": f"no record at or after that time is in {{}}; reading {verb} at the end there",
         }
-        for why, partitions in self._found.items():
+        for why, partitions in self._by_reason.items():
             more = f" and {len(partitions) - NAMED} more" if len(partitions) > NAMED else ""
             note(texts[why].format(", ".join(partitions[:NAMED]) + more))
 
 
+@dataclass(eq=False)
 class GroupSource:
     """The partitions of a member of a group."""
 
-    def __init__(self, consumer: GroupConsumer, member_cluster: Cluster) -> None:
-        self.consumer = consumer
-        self.member_cluster = member_cluster
+    consumer: GroupConsumer
+    member_cluster: Cluster
 
     def records(self, on_idle: Callable[[], None]) -> Iterator[tuple[TopicPartition, Record]]:
         """The records of the partitions that the member has."""
@@ -206,10 +197,6 @@ def group_source(
     instance_id: str | None,
 ) -> GroupSource:
     """Reads what a member of the group is given; `member_cluster` is for its membership alone."""
-    from barnabas.client.groups.consumer import GroupConsumer
-    from barnabas.client.groups.member import GroupMember
-    from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED
-
     if selection.start.kind not in ("start", "end") or (selection.end is not None and selection.end.kind != "end"):
         raise click.BadParameter(
             "with -g it is beginning or end, for partitions without a committed offset; "

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from random import randrange
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
 from barnabas.cli.options.offset_spec import parse_offset_spec
-from barnabas.cli.options.parameters import bootstrap_option, connect, timeout_option
+from barnabas.cli.options.parameters import cluster_options
 from barnabas.cli.records.produce_input import (
     Fields,
     FilesInput,
@@ -20,10 +20,11 @@ from barnabas.cli.records.produce_input import (
     parse_delimiter,
     parse_headers,
 )
+from barnabas.cli.records.produce_run import Run
+from barnabas.client.cluster import Cluster
+from barnabas.client.producer import MakePartitioner, Producer
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.producer import MakePartitioner
+from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = {"0": 0, "1": 1, "all": -1, "-1": -1}
@@ -48,8 +49,8 @@ BATCH_BYTES = 128 * 1024
     "--partitioner",
     type=click.Choice(PARTITIONERS),
     help="murmur2: by key, random without a key; round-robin; sticky: by key, one batch per partition without a key; "
-    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default) and, "
-    "where several brokers lead, those of brokers with little load (0.4 CPU, 0.2 memory, 0.2 disk, 0.2 message rate). "
+    "load-aware: sticky, prefers partitions with a short queue (KIP-794; Kafka's default) and, where several brokers "
+    "lead, partitions of brokers with little load (0.4 CPU, 0.2 memory, 0.2 disk, 0.2 message rate). "
     "[default: load-aware; with --json the partition of the object, if it has one]",
 )
 @click.option("-z", "--compression", type=click.Choice(CODECS), default="none", show_default=True)
@@ -74,8 +75,7 @@ BATCH_BYTES = 128 * 1024
 @click.option("--batch-size", type=click.IntRange(min=1), default=BATCH_BYTES, metavar="BYTES", show_default=True)
 @click.option("--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Do not send the first N records.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary and no progress bar.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 def produce(
     topic: str,
     files: tuple[Path, ...],
@@ -99,13 +99,9 @@ def produce(
     batch_size: int,
     skip: int,
     quiet: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Send the lines of stdin or of FILE as records to TOPIC. --timeout is for each batch."""
-    from barnabas.cli.records.produce_run import Run
-    from barnabas.client.producer import Producer
-
     fields = Fields(
         None if key is None else key.encode(),
         None if key_delimiter is None else parse_delimiter(key_delimiter, "-K"),
@@ -121,28 +117,27 @@ def produce(
     records = _input(source, files if file_per_record else (), as_json, delimiter, fields)
     if not file_per_record and not quiet:
         _say_how_to_end(source)
-    with connect(bootstrap, timeout_s) as cluster:
-        producer = Producer(
-            cluster,
-            partitioner_maker(partitioner or "load-aware", batch_size),
-            acks=ACKS[acks],
-            codec=CODECS.index(compression),
-            level=compression_level,
-            batch_bytes=batch_size,
-            idempotent=idempotent,
-            transactional_id=transactional_id,
-            transaction_timeout_ms=transaction_timeout_s * 1000,
-        )
-        Run(
-            producer,
-            topic,
-            records,
-            None if file_per_record else source,
-            partition=partition,
-            keeps_partitions=partitioner is None,
-            skip=skip,
-            quiet=quiet,
-        ).run()
+    producer = Producer(
+        cluster,
+        partitioner_maker(partitioner or "load-aware", batch_size),
+        acks=ACKS[acks],
+        codec=CODECS.index(compression),
+        level=compression_level,
+        batch_bytes=batch_size,
+        idempotent=idempotent,
+        transactional_id=transactional_id,
+        transaction_timeout_ms=transaction_timeout_s * 1000,
+    )
+    Run(
+        producer,
+        topic,
+        records,
+        None if file_per_record else source,
+        partition=partition,
+        keeps_partitions=partitioner is None,
+        skip=skip,
+        quiet=quiet,
+    ).run()
 
 
 def _input(source: BinaryIO, files: tuple[Path, ...], as_json: bool, delimiter: str | None, fields: Fields) -> Input:
@@ -190,8 +185,6 @@ def _timestamp(text: str) -> int:
 
 def partitioner_maker(name: str, batch_bytes: int) -> MakePartitioner:
     """A factory of the partitioner with this name."""
-    from barnabas.wire.clients.partitioners import LoadAware, Murmur2, RoundRobin, Sticky
-
     makers: dict[str, MakePartitioner] = {
         "murmur2": lambda count: Murmur2(count, randrange),
         "round-robin": RoundRobin,

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import BinaryIO, Protocol
 
 import click
 
 from barnabas.cli.options.escapes import unescape
 from barnabas.cli.records.record_json import ParsedRecord, parse_record
-
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Header
+from barnabas.wire.batches.records import Header
 
 CHUNK_BYTES = 1 << 18
 
@@ -34,22 +33,15 @@ class Input(Protocol):
         """Records as they become available, each parsed when it is taken; None for a line without one."""
 
 
+@dataclass
 class Fields:
     """What the options say about every record."""
 
-    def __init__(
-        self,
-        key: bytes | None,
-        key_delimiter: bytes | None,
-        headers: list[Header],
-        empty_is_null: bool,
-        timestamp: int | None,
-    ) -> None:
-        self.key = key
-        self.key_delimiter = key_delimiter
-        self.headers = headers
-        self.empty_is_null = empty_is_null
-        self.timestamp = timestamp
+    key: bytes | None
+    key_delimiter: bytes | None
+    headers: list[Header]
+    empty_is_null: bool
+    timestamp: int | None
 
     def record(self, key: bytes | None, value: bytes | None) -> ParsedRecord:
         """A record of this key and value."""
@@ -58,14 +50,14 @@ class Fields:
         return ParsedRecord(key, value, self.headers, None, self.timestamp)
 
 
+@dataclass(eq=False)
 class StreamInput:
     """The pieces of a stream between delimiters. Lines end with \\n or \\r\\n."""
 
-    def __init__(self, source: BinaryIO, delimiter: bytes, fields: Fields) -> None:
-        self.source = source
-        self.delimiter = delimiter
-        self.fields = fields
-        self.number = 0
+    source: BinaryIO
+    delimiter: bytes
+    fields: Fields
+    number: int = field(default=0, init=False)
 
     def blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
         """Records as they become available."""
@@ -77,8 +69,8 @@ class StreamInput:
         fields = self.fields
         key, value = fields.key, piece
         if fields.key_delimiter is not None:
-            key, found, value = piece.partition(fields.key_delimiter)
-            if not found:
+            key, delimiter, value = piece.partition(fields.key_delimiter)
+            if not delimiter:
                 name = fields.key_delimiter.decode(errors="replace")
                 raise click.UsageError(f"{self._name} {self.number} has no {name!r} between key and value (-K)")
         return fields.record(key, value)
@@ -88,13 +80,13 @@ class StreamInput:
         return "line" if self.delimiter == b"\n" else "record"
 
 
+@dataclass(eq=False)
 class JsonInput:
     """A JSON object a line, as `consume --json` prints them. Headers and timestamp of options are added or replace."""
 
-    def __init__(self, source: BinaryIO, fields: Fields) -> None:
-        self.source = source
-        self.fields = fields
-        self.number = 0
+    source: BinaryIO
+    fields: Fields
+    number: int = field(default=0, init=False)
 
     def blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
         """Records as they become available."""
@@ -118,13 +110,13 @@ class JsonInput:
         return record
 
 
+@dataclass(eq=False)
 class FilesInput:
     """Each file is the value of one record."""
 
-    def __init__(self, paths: Sequence[Path], fields: Fields) -> None:
-        self.paths = paths
-        self.fields = fields
-        self.number = 0
+    paths: Sequence[Path]
+    fields: Fields
+    number: int = field(default=0, init=False)
 
     def blocks(self, waiting: Waiting) -> Iterator[Iterable[ParsedRecord | None]]:
         """One record a block."""

@@ -11,57 +11,47 @@ import select
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import click
 
 from barnabas.cli.records.interrupts import Interrupts
+from barnabas.cli.records.produce_input import Input
+from barnabas.cli.records.record_json import ParsedRecord
 from barnabas.client.errors import ClientError, NotFound
+from barnabas.client.producer import Producer
 from barnabas.terminal.notes import note
 from barnabas.terminal.progress import progress
 from barnabas.wire.errors import KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.cli.records.produce_input import Input
-    from barnabas.cli.records.record_json import ParsedRecord
-    from barnabas.client.producer import Producer
 
 IDLE_WAIT_S = 0.05
 SETTLE_S = 5.0
 """How long a run that failed or is interrupted waits for answers, seconds."""
 
 
+@dataclass(eq=False)
 class Run:
     """One run. `partition` is used for every record; None: that of the record, or the partitioner's choice."""
 
-    def __init__(
-        self,
-        producer: Producer,
-        topic: str,
-        records: Input,
-        source: BinaryIO | None,
-        *,
-        partition: int | None = None,
-        keeps_partitions: bool = True,
-        skip: int = 0,
-        quiet: bool = False,
-    ) -> None:
-        self.producer = producer
-        self.topic = topic
-        self.records = records
-        self.source = source
-        self.partition = partition
-        self.keeps_partitions = keeps_partitions
-        self.skip = skip
-        self.quiet = quiet
-        self._to_skip = skip
-        self._partition_count = 0
+    producer: Producer
+    topic: str
+    records: Input
+    source: BinaryIO | None
+    _: KW_ONLY
+    partition: int | None = None
+    keeps_partitions: bool = True
+    skip: int = 0
+    quiet: bool = False
+    _to_skip: int = field(default=0, init=False)
+    _partition_count: int = field(default=0, init=False)
 
     def run(self) -> None:
         """Send everything. What ends it early is raised with the account of the records in its text."""
         started = monotonic()
         producer = self.producer
+        self._to_skip = self.skip
         self._partition_count = producer.open(self.topic)
         try:
             with (

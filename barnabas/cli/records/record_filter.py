@@ -12,15 +12,13 @@ import json
 import operator
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from barnabas.cli.options.regex import compile_regex
 from barnabas.terminal.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Record
+from barnabas.wire.batches.records import Record
 
 Matches = Callable[["tuple[str, int]", "Record"], bool]
 
@@ -41,8 +39,8 @@ def grep(pattern: str, invert: bool = False) -> Matches:
     search = compile_regex(pattern, "--grep").search
 
     def matches(_partition: tuple[str, int], record: Record) -> bool:
-        found = any(text is not None and search(text) is not None for text in (record.value, record.key))
-        return found is not invert
+        matches = any(text is not None and search(text) is not None for text in (record.value, record.key))
+        return matches is not invert
 
     return matches
 
@@ -56,8 +54,8 @@ class Filter:
         try:
             self._tree = ast.parse(expression.strip(), mode="eval").body
         except (SyntaxError, ValueError) as error:
-            said = error.msg if isinstance(error, SyntaxError) else str(error)
-            raise _refused(f"{expression!r} is not an expression: {said}") from None
+            reason = error.msg if isinstance(error, SyntaxError) else str(error)
+            raise _refused(f"{expression!r} is not an expression: {reason}") from None
         self._functions: dict[str, Callable[..., Any]] = {
             "len": len, "int": int, "float": float, "str": str, "abs": abs, "matches": _matches
         }  # fmt: skip
@@ -131,11 +129,11 @@ def _field(value: Any, name: str) -> Any:
     raise Missing(name)
 
 
-def _modulo(left: Any, right: Any) -> Any:
+def _modulo(dividend: Any, right: Any) -> Any:
     """Of numbers only: a text of a record is no format string."""
-    if isinstance(left, str):
+    if isinstance(dividend, str):
         raise TypeError("the remainder of a text")
-    return operator.mod(left, right)
+    return operator.mod(dividend, right)
 
 
 @lru_cache(100)
@@ -164,8 +162,8 @@ class _Fields(dict[str, Any]):
         self.record = record
 
     def __missing__(self, name: str) -> Any:
-        found = self[name] = self._get(name)
-        return found
+        value = self[name] = self._get(name)
+        return value
 
     def _get(self, name: str) -> Any:
         record = self.record

@@ -11,12 +11,10 @@ from __future__ import annotations
 import json
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from barnabas.terminal.suggestion import suggestion
-
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Header, Record
+from barnabas.wire.batches.records import Header, Record
 
 FIELDS = ("topic", "partition", "offset", "timestamp", "key", "key_base64", "value", "value_base64", "headers")
 MAX_INT32, MAX_INT64 = 2**31 - 1, 2**63 - 1
@@ -53,24 +51,15 @@ def _text(name: str, value: bytes | None) -> dict[str, object]:
         return {f"{name}_base64": b64encode(value).decode()}
 
 
+@dataclass(slots=True)
 class ParsedRecord:
     """A record from JSON. `partition` and `timestamp` are None where the object has none."""
 
-    __slots__ = ("headers", "key", "partition", "timestamp", "value")
-
-    def __init__(
-        self,
-        key: bytes | None,
-        value: bytes | None,
-        headers: list[Header],
-        partition: int | None,
-        timestamp: int | None,
-    ) -> None:
-        self.key = key
-        self.value = value
-        self.headers = headers
-        self.partition = partition
-        self.timestamp = timestamp
+    key: bytes | None
+    value: bytes | None
+    headers: list[Header]
+    partition: int | None
+    timestamp: int | None
 
 
 def parse_record(line: bytes) -> ParsedRecord:
@@ -122,12 +111,12 @@ def _headers(headers: object) -> list[Header]:
         return [(str(name), _bytes("value", {"value": value})) for name, value in headers.items()]
     if not isinstance(headers, list):
         raise ValueError("has headers that are neither a list nor an object")
-    found: list[Header] = []
+    decoded: list[Header] = []
     for header in headers:
         if not isinstance(header, dict) or not isinstance(header.get("name"), str):
             raise ValueError('has a header that is not of the form {"name": "h", "value": "x"}')
-        found.append((header["name"], _bytes("value", header)))
-    return found
+        decoded.append((header["name"], _bytes("value", header)))
+    return decoded
 
 
 def _number(name: str, fields: dict[str, object], least: int, most: int) -> int | None:

@@ -13,26 +13,26 @@ _OF_ONE_NODE = re.compile(r"(\d+):(.+)", re.DOTALL)
 DEFAULT_LISTEN = "127.0.0.1:9092"
 
 
-def cluster_options(given: argparse.Namespace, environment: Mapping[str, str]) -> ClusterOptions:
+def cluster_options(args: argparse.Namespace, environment: Mapping[str, str]) -> ClusterOptions:
     """The options of a cluster. UsageError, one sentence, when they cannot be understood."""
-    if given.in_container:
+    if args.in_container:
         raise UsageError("--in-container is for one broker; in containers each node of a cluster has its own")
-    everyone, one_node = _sets(given.set)
-    host, port = host_and_port(given.listen or DEFAULT_LISTEN)
+    everyone, one_node = _sets(args.set)
+    host, port = host_and_port(args.listen or DEFAULT_LISTEN)
     return ClusterOptions(
-        brokers=_count(given.brokers),
+        brokers=_count(args.brokers),
         host=host.removeprefix("[").removesuffix("]"),
         port=port,
-        data_dir=given.data_dir,
+        data_dir=args.data_dir,
         sets=everyone,
         node_sets=one_node,
-        config_file=given.config,
+        config_file=args.config,
         environment=environment,
-        profile=given.profile or "dev",
-        ready_file=given.ready_file,
-        log_level=given.log_level,
-        restarts=given.restart,
-        controllers=given.controllers or OURS,
+        profile=args.profile or "dev",
+        ready_file=args.ready_file,
+        log_level=args.log_level,
+        restarts=args.restart,
+        controllers=args.controllers or OURS,
     )
 
 
@@ -47,9 +47,9 @@ def _sets(texts: list[str]) -> tuple[dict[str, str], dict[int, dict[str, str]]]:
     everyone: list[str] = []
     one_node: dict[int, list[str]] = {}
     for text in texts:
-        found = _OF_ONE_NODE.fullmatch(text)
-        if found is None:
+        match = _OF_ONE_NODE.fullmatch(text)
+        if match is None:
             everyone.append(text)
         else:
-            one_node.setdefault(int(found[1]), []).append(found[2])
+            one_node.setdefault(int(match[1]), []).append(match[2])
     return sets(everyone), {node_id: sets(own) for node_id, own in one_node.items()}

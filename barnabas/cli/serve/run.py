@@ -63,19 +63,19 @@ def serve(arguments: Sequence[str]) -> int:
 
         return run_command(["serve", "--help"])
     try:
-        given = _parsed(arguments)
-        if given.brokers is not None and given.control is not None:
+        args = _parsed(arguments)
+        if args.brokers is not None and args.control is not None:
             raise UsageError("--control is for one broker; it opens clusters itself")
-        if given.brokers is not None and not given.secure:
-            if given.check:
-                raise UsageError("--check is for one broker, whose --config it reads; it cannot be used with --brokers")
-            return _serve_cluster(given)
-        if given.secure or given.user:
+        if args.brokers is not None and not args.secure:
+            if args.check:
+                raise UsageError("--check reads the --config of one broker; it cannot be used with --brokers")
+            return _serve_cluster(args)
+        if args.secure or args.user:
             from barnabas.cli.serve.secure import check_secure
 
-            check_secure(given)
+            check_secure(args)
         options = serve_options(arguments, os.environ)
-        if given.check:
+        if args.check:
             return _check(options)
     except UsageError as error:
         note(f"barnabas serve: {error} ('barnabas serve -h' explains)")
@@ -88,36 +88,36 @@ def serve(arguments: Sequence[str]) -> int:
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
     """The options in `arguments`. UsageError, one sentence, when they cannot be understood."""
-    given = _parsed(arguments)
-    for option, value in (("--restart", given.restart), ("--controllers", given.controllers)):
+    args = _parsed(arguments)
+    for option, value in (("--restart", args.restart), ("--controllers", args.controllers)):
         if value:
             raise UsageError(f"{option} is for a cluster; --brokers N says how many brokers it has")
     from barnabas.broker.config.options import ServeOptions
 
-    keys = _kafka_keys(given)
+    keys = _kafka_keys(args)
     secured = None
-    if given.secure:
+    if args.secure:
         from barnabas.cli.serve.secure import secure
 
-        secured = secure(given, keys, environment)
+        secured = secure(args, keys, environment)
     options = ServeOptions(
         sets=keys,
-        config_file=given.config,
+        config_file=args.config,
         environment=environment,
-        profile=given.profile or "dev",
-        ready_file=given.ready_file,
-        log_level=given.log_level,
-        in_container=given.in_container,
+        profile=args.profile or "dev",
+        ready_file=args.ready_file,
+        log_level=args.log_level,
+        in_container=args.in_container,
         secured=secured,
     )
-    if given.control is not None:
+    if args.control is not None:
         from barnabas.kit.channel.host import Host
 
-        address = host_and_port(given.control, "--control")
-        host = Host(address, options, given.control_file, ends_with_stdin=given.end_with_stdin)
+        address = host_and_port(args.control, "--control")
+        host = Host(address, options, args.control_file, ends_with_stdin=args.end_with_stdin)
         options.prepare, options.companion = host.prepare, host
-    elif given.control_file or given.end_with_stdin:
-        raise UsageError(f"{'--control-file' if given.control_file else '--end-with-stdin'} is for --control")
+    elif args.control_file or args.end_with_stdin:
+        raise UsageError(f"{'--control-file' if args.control_file else '--end-with-stdin'} is for --control")
     return options
 
 
@@ -129,19 +129,19 @@ def _check(options: ServeOptions) -> int:
 
 def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser()
-    given, unknown = options.parse_known_args(arguments)
+    args, unknown = options.parse_known_args(arguments)
     if unknown:
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
             raise UsageError(f"unexpected argument: {name!r}")
         raise UsageError(f"no such option: {name}{suggestion(name, options.known_options())}")
-    return given
+    return args
 
 
-def _serve_cluster(given: argparse.Namespace) -> int:
+def _serve_cluster(args: argparse.Namespace) -> int:
     from barnabas.cli.serve.cluster import cluster_options
 
-    options = cluster_options(given, os.environ)
+    options = cluster_options(args, os.environ)
     gc.disable()
     from barnabas.supervise.supervisor import run
 
@@ -150,36 +150,36 @@ def _serve_cluster(given: argparse.Namespace) -> int:
 
 def parser() -> _Parser:
     """The parser of the options; `barnabas.cli.serve.command` has them for the help page and for completion."""
-    made = _Parser(prog="barnabas serve", allow_abbrev=False)
+    parser = _Parser(prog="barnabas serve", allow_abbrev=False)
 
     def option(name: str, metavar: str | None, text: str, choices: tuple[str, ...] | None = None) -> None:
-        made.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)
+        parser.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)
 
     option("--listen", "HOST:PORT", "Address to listen on (listeners); port 0 takes a free one. [127.0.0.1:9092]")
     option("--data-dir", "DIR", "Where to keep the data (log.dirs). [a temporary directory, removed at a clean exit]")
     option("--config", "FILE", "A server.properties file.")
-    made.add_argument(
+    parser.add_argument(
         "--set",
         metavar="KEY=VALUE",
         action="append",
         default=[],
         help="Set any Kafka broker key; may be repeated. In a cluster 2:KEY=VALUE sets it for node 2 only.",
     )
-    made.add_argument(
+    parser.add_argument(
         "--secure",
         action="store_true",
         help="Serve with TLS, users and ACLs only. The first start with a --data-dir makes a CA, a certificate and a "
         "user 'admin', kept in DIR-secure beside it, and prints client configurations with the password; later starts "
         "use them again.",
     )
-    made.add_argument(
+    parser.add_argument(
         "--user",
         metavar="NAME[:PASSWORD]",
         action="append",
         default=[],
         help="With --secure, a user and the password to set at this start (SCRAM-SHA-512); may be repeated. Others on "
-        "this machine can see it in the list of processes. Without a password it is that of the variable "
-        "BARNABAS_USER_PASSWORD, or asked for.",
+        "this machine can see it in the list of processes. Without a password, the variable "
+        "BARNABAS_USER_PASSWORD is used, or the password is asked for.",
     )
     option(
         "--profile",
@@ -195,34 +195,34 @@ def parser() -> _Parser:
         "Run a cluster: this many brokers, each a process with a directory of its own in --data-dir, and a "
         "controller. --listen is the first broker's address; the others follow on the next ports.",
     )
-    made.add_argument("--restart", action="store_true", help="In a cluster, start a node again that died.")
+    parser.add_argument("--restart", action="store_true", help="In a cluster, start a node again that died.")
     option(
         "--controllers",
         None,
-        "In a cluster, whose controllers: ours is one of Barnabas; kafka are three of Apache Kafka's, which need Java. "
-        "[ours]",
+        "In a cluster: ours is one controller of Barnabas; kafka is three controllers of Apache Kafka, which need "
+        "Java. [ours]",
         ("ours", "kafka"),
     )
-    made.add_argument(
+    parser.add_argument(
         "--in-container",
         action="store_true",
         help="Unless listeners are set, listen on 9092 for the container's host, advertised as localhost:9092, and on "
         "19092 for other containers. The entry point of the image.",
     )
-    made.add_argument(
+    parser.add_argument(
         "--check",
         action="store_true",
         help="Start nothing: say whether Barnabas can take over the --config and the directories of a Kafka broker, "
         "which may still run. Exit code 2 if something stands against it. Nothing is written.",
     )
-    _add_control(made)
+    _add_control(parser)
     option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
-    return made
+    return parser
 
 
-def _add_control(made: _Parser) -> None:
+def _add_control(parser: _Parser) -> None:
     """The options of the control channel of tests."""
-    made.add_argument(
+    parser.add_argument(
         "--control",
         metavar="HOST:PORT",
         nargs="?",
@@ -230,23 +230,23 @@ def _add_control(made: _Parser) -> None:
         help="For tests: serve the control channel, which opens virtual clusters, reads logs and more, over HTTP with "
         "a token. Never on a broker that others can reach. [127.0.0.1:0]",
     )
-    made.add_argument(
+    parser.add_argument(
         "--control-file",
         metavar="FILE",
         action=_StoreOnce,
         help="Write the control channel's address and token to this file, with mode 0600.",
     )
-    made.add_argument(
+    parser.add_argument(
         "--end-with-stdin",
         action="store_true",
         help="With --control, stop when standard input ends: the process that holds its other end is gone.",
     )
 
 
-def _kafka_keys(given: argparse.Namespace) -> dict[str, str]:
+def _kafka_keys(args: argparse.Namespace) -> dict[str, str]:
     """The Kafka keys of the command line: those of --set, and those that --listen and --data-dir stand for."""
-    keys = sets(given.set)
-    for option, key, value in (("--listen", "listeners", given.listen), ("--data-dir", "log.dirs", given.data_dir)):
+    keys = sets(args.set)
+    for option, key, value in (("--listen", "listeners", args.listen), ("--data-dir", "log.dirs", args.data_dir)):
         if value is None:
             continue
         if key in keys or (key == "log.dirs" and "log.dir" in keys):

@@ -17,19 +17,19 @@ VARIABLE: Final = "BARNABAS_USER_PASSWORD"
 _WILDCARDS: Final = {"", "0.0.0.0", "::"}
 
 
-def check_secure(given: argparse.Namespace) -> None:
+def check_secure(args: argparse.Namespace) -> None:
     """UsageError, one sentence, if the options exclude each other."""
-    if not given.secure:
-        if given.user:
+    if not args.secure:
+        if args.user:
             raise UsageError("--user is for a broker with --secure; 'barnabas user set' adds users to others")
         return
-    others = (("--brokers", given.brokers), ("--in-container", given.in_container), ("--check", given.check))
+    others = (("--brokers", args.brokers), ("--in-container", args.in_container), ("--check", args.check))
     for option, value in others:
         if value:
             raise UsageError(f"--secure is for one broker on this machine; it cannot be used with {option}")
 
 
-def secure(given: argparse.Namespace, keys: dict[str, str], environment: Mapping[str, str]) -> Secured:
+def secure(args: argparse.Namespace, keys: dict[str, str], environment: Mapping[str, str]) -> Secured:
     """Make certificates and passwords that are missing, and add the config keys to `keys`. UsageError."""
     data_dirs = keys.get("log.dirs") or keys.get("log.dir")
     if not data_dirs:
@@ -41,19 +41,22 @@ def secure(given: argparse.Namespace, keys: dict[str, str], environment: Mapping
     folder = SecureFolder(data_dirs.split(",")[0].strip())
     added = keys_of(folder)
     for key in ("listeners", *added):
-        if key in keys and (key != "listeners" or given.listen is None):
+        if key in keys and (key != "listeners" or args.listen is None):
             raise UsageError(f"--secure sets {key} itself; it cannot be used with --set {key}")
-    address = given.listen or "127.0.0.1:9092"
+    address = args.listen or "127.0.0.1:9092"
     keys |= added | {"listeners": f"SASL_SSL://{address}"}
     try:
-        return prepare(folder, _hosts(address, keys.get("advertised.listeners", "")), _users(given.user, environment))
+        return prepare(folder, _hosts(address, keys.get("advertised.listeners", "")), _users(args.user, environment))
     except SecureError as error:
         raise UsageError(str(error)) from None
 
 
 def _hosts(listen: str, advertised: str) -> list[str]:
     """The hosts by which clients may address the broker."""
-    addresses = [listen, *(one.rpartition("://")[2].strip() for one in advertised.split(",") if one.strip())]
+    addresses = [
+        listen,
+        *(address.rpartition("://")[2].strip() for address in advertised.split(",") if address.strip()),
+    ]
     host_and_port(listen)
     hosts = [address.rpartition(":")[0].removeprefix("[").removesuffix("]") for address in addresses]
     return [host for host in hosts if host not in _WILDCARDS]
@@ -68,13 +71,13 @@ def _users(texts: Sequence[str], environment: Mapping[str, str]) -> dict[str, st
             raise UsageError("--user must be NAME:PASSWORD or NAME")
         if name in users:
             raise UsageError(f"--user {name} is given twice")
-        users[name] = password if colon else environment.get(VARIABLE) or _asked(name)
+        users[name] = password if colon else environment.get(VARIABLE) or _ask_password(name)
         if not users[name]:
             raise UsageError(f"the password of --user {name} is empty")
     return users
 
 
-def _asked(name: str) -> str:
+def _ask_password(name: str) -> str:
     from barnabas.terminal.question import Declined, ask_secret
     from barnabas.terminal.screen import is_terminal
 

@@ -78,5 +78,5 @@ def resume(file: str | None, url: str | None, number: int, output: str) -> None:
     _show(perform(file, url, number, "clock_resume"), output)
 
 
-def _show(answer: dict[str, Any], output: str) -> None:
-    show_fields({"now": iso_time(answer["now_ms"]), "frozen": answer["frozen"]}, output)
+def _show(state: dict[str, Any], output: str) -> None:
+    show_fields({"now": iso_time(state["now_ms"]), "frozen": state["frozen"]}, output)

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
+from barnabas.cli.options.parameters import Function
 from barnabas.client.errors import ClientError, Unreachable
+from barnabas.testing.channel import Channel
 from barnabas.testing.errors import BrokerError, RefusedError
-
-if TYPE_CHECKING:
-    from barnabas.testing.channel import Channel
-
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 VARIABLE = "BARNABAS_CONTROL"
 
@@ -59,12 +55,10 @@ def perform(
 
 
 def _channel(file: str | None, url: str | None) -> Channel:
-    from barnabas.testing.channel import Channel
-
     if file is not None:
         try:
-            told = json.loads(Path(file).read_text(encoding="utf-8"))
-            return Channel(told["control"], told["token"])
+            content = json.loads(Path(file).read_text(encoding="utf-8"))
+            return Channel(content["control"], content["token"])
         except (ValueError, KeyError, TypeError):
             raise click.UsageError(f"{file} is no control file of 'barnabas serve --control-file'") from None
     if url is None:

@@ -19,12 +19,12 @@ COLUMNS = ("rule", "requests", "action", "hits", "seen")
 def fault() -> None:
     """Make requests of clients fail, wait or be lost, at a broker that runs with --control.
 
-    A rule says which requests, which of those, and what happens to them. The first rule that fires decides.
+    A rule selects requests, and says what happens to them. The first rule that fires decides.
     """
 
 
 @fault.command()
-@click.option("--api", metavar="API", help="As Kafka calls it: Produce, Fetch, JoinGroup.")
+@click.option("--api", metavar="API", help="The name of the API: Produce, Fetch, JoinGroup.")
 @click.option("--topic", metavar="TOPIC", help="Only requests, and in their answers the items, of this topic.")
 @click.option("--partition", type=click.IntRange(0), metavar="NUMBER", help="Only of this partition.")
 @click.option("--group", metavar="GROUP", help="Only of this group.")
@@ -34,28 +34,28 @@ def fault() -> None:
 @click.option("--nth", type=click.IntRange(1), metavar="NUMBER", help="Only the nth of these requests.")
 @click.option("--count", type=click.IntRange(1), metavar="NUMBER", help="Only so many, from the first or nth on.")
 @click.option("--probability", type=click.FloatRange(0, 1, min_open=True), metavar="NUMBER", help="Only this share.")
-@click.option("--seed", type=int, metavar="NUMBER", help="Of the choices of --probability, which it repeats.")
+@click.option("--seed", type=int, metavar="NUMBER", help="Seed of --probability, which repeats its choices.")
 @click.option("--error", metavar="ERROR", help="Answer with this error: NOT_LEADER_OR_FOLLOWER.")
-@click.option("--commit-then-error", metavar="ERROR", help="Do what is asked, and answer with this error.")
+@click.option("--commit-then-error", metavar="ERROR", help="Execute the request, and answer with this error.")
 @click.option("--delay", "delay_s", type=Duration(), metavar="TIME", help="Wait before (500ms).")
 @click.option(
     "--drop", type=click.Choice(["before", "after"]), help="Close the connection, before or after the request is done."
 )
 @click.option("--half", is_flag=True, help="Send half an answer, and close the connection.")
 @click.option("--corrupt", is_flag=True, help="Turn a bit in a batch that is fetched.")
-@click.option("--throttle", "throttle_s", type=Duration(), metavar="TIME", help="Tell the client to wait.")
+@click.option("--throttle", "throttle_s", type=Duration(), metavar="TIME", help="Answer with this throttle time.")
 @control_options
 @output_option
-def add(file: str | None, url: str | None, number: int, output: str, **given: Any) -> None:
+def add(file: str | None, url: str | None, number: int, output: str, **fields: Any) -> None:
     """Add a rule, and show it.
 
     \b
     barnabas fault add --api Produce --topic orders --nth 2 --error NOT_LEADER_OR_FOLLOWER
     """
-    delay_s, throttle_s = given.pop("delay_s"), given.pop("throttle_s")
-    given["delay"] = delay_s
-    given["throttle_ms"] = None if throttle_s is None else round(throttle_s * 1000)
-    values = {name: value for name, value in given.items() if value is not None and value is not False}
+    delay_s, throttle_s = fields.pop("delay_s"), fields.pop("throttle_s")
+    fields["delay"] = delay_s
+    fields["throttle_ms"] = None if throttle_s is None else round(throttle_s * 1000)
+    values = {name: value for name, value in fields.items() if value is not None and value is not False}
     show_fields(_row(perform(file, url, number, "fault_add", values)), output)
 
 
@@ -65,7 +65,7 @@ def add(file: str | None, url: str | None, number: int, output: str, **given: An
 def list_(file: str | None, url: str | None, number: int, output: str) -> None:
     """List the rules, in the order in which they are asked, with how often each has fired."""
     rules = perform(file, url, number, "fault_list")["rules"]
-    show_rows([_row(one) for one in rules], output, columns=COLUMNS, empty="no fault rules")
+    show_rows([_row(rule) for rule in rules], output, columns=COLUMNS, empty="no fault rules")
 
 
 @fault.command()
@@ -76,8 +76,8 @@ def remove(rules: tuple[int, ...], is_all: bool, file: str | None, url: str | No
     """Remove rules by their numbers, or all."""
     if is_all == bool(rules):
         raise click.UsageError("give the numbers of rules, or --all")
-    for one in rules:
-        perform(file, url, number, "fault_remove", {"rule": one})
+    for rule in rules:
+        perform(file, url, number, "fault_remove", {"rule": rule})
     if is_all:
         perform(file, url, number, "fault_remove", {})
     click.echo("all rules removed" if is_all else f"removed {', '.join(map(str, rules))}")
@@ -86,12 +86,12 @@ def remove(rules: tuple[int, ...], is_all: bool, file: str | None, url: str | No
 def _row(rule: dict[str, Any]) -> dict[str, Any]:
     """A rule as a row: which requests it concerns in one column."""
     rest = {"rule", "action", "seen", "hits", "held"}
-    wanted = [
+    texts = [
         f"{name}={value}" for name, value in rule.items() if name not in rest and (name, value) != ("probability", 1)
     ]
     return {
         "rule": rule["rule"],
-        "requests": " ".join(wanted) or "all",
+        "requests": " ".join(texts) or "all",
         "action": rule["action"],
         "hits": rule["hits"],
         "seen": rule["seen"],

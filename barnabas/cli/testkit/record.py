@@ -5,19 +5,23 @@ from __future__ import annotations
 import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
+import trio
 
 from barnabas.cli.serve import UsageError as WrongOption
 from barnabas.cli.serve import host_and_port
 from barnabas.client.errors import ClientError
+from barnabas.kit.cassette.addresses import Address
+from barnabas.kit.cassette.exchange import Exchange
+from barnabas.kit.cassette.player import Player
+from barnabas.kit.cassette.proxy import Proxy
+from barnabas.kit.cassette.replay import Replay
+from barnabas.kit.cassette.text import HEADER, CassetteError, read
+from barnabas.kit.cassette.writer import Writer
 from barnabas.terminal.notes import note
 from barnabas.wire.errors import KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.kit.cassette.addresses import Address
-    from barnabas.kit.cassette.exchange import Exchange
 
 Made = TypeVar("Made")
 
@@ -42,8 +46,6 @@ def record(upstream: str, listen: str, file: str) -> None:
     \b
     barnabas record --upstream 127.0.0.1:9092 --file orders.cassette
     """
-    import trio
-
     count = trio.run(_record, _address(upstream, "--upstream"), _address(listen, "--listen"), file)
     note(f"{count} requests in {file}")
 
@@ -61,27 +63,19 @@ def record(upstream: str, listen: str, file: str) -> None:
 def replay(file: str, listen: str, timing: str) -> None:
     """Answer clients from a cassette, without a broker, until Ctrl-C.
 
-    The exit code is 1 if something was asked that the cassette does not have.
+    The exit code is 1 if a request came that the cassette does not have.
 
     \b
     barnabas replay orders.cassette --listen 127.0.0.1:9092
     """
-    import trio
-
-    answer = partial(_replay, as_recorded=timing == "recorded")
-    missing = trio.run(answer, file, _address(listen, "--listen"))
+    replay = partial(_replay, as_recorded=timing == "recorded")
+    missing = trio.run(replay, file, _address(listen, "--listen"))
     if missing:
         raise ClientError("\n".join([f"{file} has no answer to what was asked:", *missing]))
 
 
 async def _record(upstream: Address, listen: Address, file: str) -> int:
     """Record until a signal to stop; how many requests there were."""
-    import trio
-
-    from barnabas.kit.cassette.proxy import Proxy
-    from barnabas.kit.cassette.text import HEADER
-    from barnabas.kit.cassette.writer import Writer
-
     count = 0
     failures: list[OSError] = []
 
@@ -117,10 +111,6 @@ async def _record(upstream: Address, listen: Address, file: str) -> int:
 
 async def _replay(file: str, listen: Address, *, as_recorded: bool) -> list[str]:
     """Answer until a signal to stop; what the cassette has no answer to."""
-    from barnabas.kit.cassette.player import Player
-    from barnabas.kit.cassette.replay import Replay
-    from barnabas.kit.cassette.text import CassetteError, read
-
     try:
         with open(file, encoding="utf-8", errors="replace") as lines:  # noqa: ASYNC230 - nobody is served yet
             replay = Replay(read(lines), as_recorded=as_recorded)
@@ -132,8 +122,6 @@ async def _replay(file: str, listen: Address, *, as_recorded: bool) -> list[str]
 
 
 async def _look_for_broker(upstream: Address) -> None:
-    import trio
-
     try:
         stream = await trio.open_tcp_stream(*upstream)
     except OSError:
@@ -150,8 +138,6 @@ def _listening(listen: Address, make: Callable[[Address], Made]) -> Made:
 
 async def _serve(serve: Callable[[], Awaitable[None]], address: Address) -> None:
     """Print the address, and serve until Ctrl-C."""
-    import trio
-
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         click.echo(f"{address[0]}:{address[1]}")
         async with trio.open_nursery() as nursery:

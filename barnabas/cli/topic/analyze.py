@@ -7,37 +7,36 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
 import click
 
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.options.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import select
+from barnabas.client.admin.topics import describe_topics, list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import TopicPartition
+from barnabas.client.reader import Reader
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
+from barnabas.wire.batches.records import BatchView, Codec
 
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.batches.records import BatchView
-
-TopicPartition = tuple[str, int]
 SIZES = ("p25", "p50", "p75", "p99", "max")
 
 
+@dataclass
 class Sample:
     """The batches of a partition or of a topic."""
 
-    def __init__(self) -> None:
-        self.sizes: list[int] = []
-        self.records = 0
-        self.codecs: Counter[str] = Counter()
-        self.first_ms: int | None = None
-        self.last_ms: int | None = None
+    sizes: list[int] = field(default_factory=list, init=False)
+    records: int = field(default=0, init=False)
+    codecs: Counter[str] = field(default_factory=Counter, init=False)
+    first_ms: int | None = field(default=None, init=False)
+    last_ms: int | None = field(default=None, init=False)
 
     def add(self, batch: BatchView) -> None:
         """Count a batch."""
-        from barnabas.wire.batches.records import Codec
-
         self.sizes.append(batch.size)
         self.records += batch.record_count
         self.codecs[Codec(batch.codec).name.lower()] += 1
@@ -104,25 +103,20 @@ def _percentile(ordered: list[int], name: str) -> int | None:
     help="Read at most this number of batches of a partition.",
 )
 @listing_options
-def analyze(
-    names: tuple[str, ...], range_: str, limit: int, regex: bool, bootstrap: str, timeout_s: float, output: str
-) -> None:
+def analyze(names: tuple[str, ...], range_: str, limit: int, regex: bool, cluster: Cluster, output: str) -> None:
     """Show batch and record sizes and rates of topics, from the batches of a time range.
 
     Sizes are those on disk: compressed, and of records the average with their share of the batch's header. Rates are
     over the time between the first and the last record. Batches of transaction markers are left out.
     """
-    from barnabas.client.admin.topics import describe_topics, list_topics
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = select(names, lambda: [one.name or "" for one in list_topics(cluster)], regex=regex, kind="topic")
-        leaders = {
-            (topic.name or "", partition.partition_index): partition.leader_id
-            for topic in describe_topics(cluster, found)
-            for partition in topic.partitions
-        }
-        samples, limited = _read(cluster, list(leaders), range_, limit)
-    _show(found, leaders, samples, output)
+    selected = select(names, lambda: [topic.name or "" for topic in list_topics(cluster)], regex=regex, kind="topic")
+    leaders = {
+        (topic.name or "", partition.partition_index): partition.leader_id
+        for topic in describe_topics(cluster, selected)
+        for partition in topic.partitions
+    }
+    samples, limited = _read(cluster, list(leaders), range_, limit)
+    _show(selected, leaders, samples, output)
     if limited:
         names_of = ", ".join(f"{name}-{index}" for name, index in sorted(limited))
         note(f"only the first {limit} batches of {names_of} were read (-n)")
@@ -134,9 +128,6 @@ def _read(
     cluster: Cluster, partitions: list[TopicPartition], range_: str, limit: int
 ) -> tuple[dict[TopicPartition, Sample], set[TopicPartition]]:
     """The batches of each partition, and the partitions of which some were left out."""
-    from barnabas.cli.options.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
-    from barnabas.client.reader import Reader
-
     first, last = parse_range(range_, "-t")
     starts = resolve_offset_specs(cluster, dict.fromkeys(partitions, first))
     ends = resolve_offset_specs(cluster, dict.fromkeys(partitions, last or OffsetSpec("end")))

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from barnabas.cli.admin.config_changes import change_options, changes_from, show_changes
-from barnabas.cli.options.parameters import bootstrap_option, connect, key_values, timeout_option, yes_option
+from barnabas.cli.admin.config_changes import alter_resource, change_options, changes_from, show_changes
+from barnabas.cli.options.parameters import cluster_options, key_values, yes_option
 from barnabas.cli.options.patterns import confirm, have_patterns, regex_option, select
+from barnabas.client.admin import topics as admin
+from barnabas.client.admin.topics import create_topic, delete_topics, describe_topics, list_topics, wait_for_topic
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 @click.command()
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic key; may be repeated.")
 @click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic exists.")
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the topics.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 def create(
     names: tuple[str, ...],
     partitions: int | None,
@@ -38,47 +36,41 @@ def create(
     configs: tuple[str, ...],
     if_not_exists: bool,
     dry_run: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Create topics."""
-    from barnabas.client.admin.topics import create_topic, wait_for_topic
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     settings = key_values(configs, "-c")
     placed = [] if assignment is None else _assignment(assignment)
     if placed and (partitions is not None or replicas is not None):
         raise click.UsageError("--replica-assignment says how many partitions and replicas there are; drop -p and -r")
-    with connect(bootstrap, timeout_s) as cluster:
-        for name in names:
-            try:
-                made = create_topic(
-                    cluster,
-                    name,
-                    partitions=partitions or -1,
-                    replication_factor=replicas or -1,
-                    assignment=placed,
-                    configs=settings,
-                    validate_only=dry_run,
-                )
-            except KafkaError as error:
-                if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
-                    note(f"topic {name} exists")
-                    continue
-                raise
-            if not dry_run:
-                wait_for_topic(cluster, name)
-            count = made.num_partitions
-            done = "would create" if dry_run else "created"
-            click.echo(f"{done} topic {name}" + (f" with {count} partition{'s'[: count != 1]}" if count > 0 else ""))
+    for name in names:
+        try:
+            created = create_topic(
+                cluster,
+                name,
+                partitions=partitions or -1,
+                replication_factor=replicas or -1,
+                assignment=placed,
+                configs=settings,
+                validate_only=dry_run,
+            )
+        except KafkaError as error:
+            if error.code == ErrorCode.TOPIC_ALREADY_EXISTS and if_not_exists:
+                note(f"topic {name} exists")
+                continue
+            raise
+        if not dry_run:
+            wait_for_topic(cluster, name)
+        count = created.num_partitions
+        done = "would create" if dry_run else "created"
+        click.echo(f"{done} topic {name}" + (f" with {count} partition{'s'[: count != 1]}" if count > 0 else ""))
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @change_options
 @regex_option
-@bootstrap_option
-@timeout_option
+@cluster_options
 def alter(
     names: tuple[str, ...],
     set_: tuple[str, ...],
@@ -87,8 +79,7 @@ def alter(
     subtract: tuple[str, ...],
     dry_run: bool,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Change the configuration of topics.
 
@@ -97,13 +88,10 @@ def alter(
     barnabas topic alter 'ord*' --delete retention.ms
     barnabas topic alter orders --append cleanup.policy=compact
     """
-    from barnabas.cli.admin.config_changes import alter_resource
-
     changes = changes_from(set_, delete, append, subtract)
-    with connect(bootstrap, timeout_s) as cluster:
-        for name in _existing(cluster, names, regex=regex):
-            alter_resource(cluster, "topic", name, changes, dry_run=dry_run)
-            show_changes("topic", name, changes, dry_run=dry_run)
+    for name in _existing(cluster, names, regex=regex):
+        alter_resource(cluster, "topic", name, changes, dry_run=dry_run)
+        show_changes("topic", name, changes, dry_run=dry_run)
 
 
 @click.command("add-partitions")
@@ -112,58 +100,44 @@ def alter(
 @click.option("--total", type=click.IntRange(min=1), help="Grow to this number of partitions.")
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the change.")
 @regex_option
-@bootstrap_option
-@timeout_option
+@cluster_options
 def add_partitions(
-    names: tuple[str, ...],
-    number: int | None,
-    total: int | None,
-    dry_run: bool,
-    regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    names: tuple[str, ...], number: int | None, total: int | None, dry_run: bool, regex: bool, cluster: Cluster
 ) -> None:
     """Add partitions to topics; partitions cannot be removed.
 
     Records that exist stay where they are, so a key's new records may be in another partition than its old ones.
     """
-    from barnabas.client.admin import topics as admin
-
     if (number is None) == (total is None):
         raise click.UsageError("say either how many to add (-n) or how many there shall be (--total)")
-    with connect(bootstrap, timeout_s) as cluster:
-        for one in admin.describe_topics(cluster, _existing(cluster, names, regex=regex)):
-            name, before = one.name or "", len(one.partitions)
-            after = total if total is not None else before + (number or 0)
-            admin.add_partitions(cluster, {name: after}, validate_only=dry_run)
-            would = "would have" if dry_run else "has"
-            click.echo(f"topic {name} {would} {after} partition{'s'[: after != 1]}, {after - before} more than before")
+    for topic in admin.describe_topics(cluster, _existing(cluster, names, regex=regex)):
+        name, before = topic.name or "", len(topic.partitions)
+        after = total if total is not None else before + (number or 0)
+        admin.add_partitions(cluster, {name: after}, validate_only=dry_run)
+        would = "would have" if dry_run else "has"
+        click.echo(f"topic {name} {would} {after} partition{'s'[: after != 1]}, {after - before} more than before")
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @regex_option
 @yes_option
-@bootstrap_option
-@timeout_option
-def delete(names: tuple[str, ...], regex: bool, yes: bool, bootstrap: str, timeout_s: float) -> None:
+@cluster_options
+def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete topics with all their records.
 
-    On a terminal it asks first; -y does not. Patterns and internal topics need -y where nobody can be asked.
+    On a terminal it asks first; -y does not. Patterns and internal topics need -y without a terminal.
     """
-    from barnabas.client.admin.topics import delete_topics, describe_topics
-
-    with connect(bootstrap, timeout_s) as cluster:
-        found = _existing(cluster, names, regex=regex)
-        topics = describe_topics(cluster, found)  # reports a wrong name before anything is deleted
-        internal = any(topic.is_internal for topic in topics)
-        why = "the pattern means" if have_patterns(names, regex=regex) else "the brokers keep their own state in"
-        needed = internal or have_patterns(names, regex=regex)
-        rest = " with all records" + (", which are the brokers' own" if internal else "")
-        confirm("Delete", "topic", found, yes=yes, why=why if needed else "", rest=rest)
-        for name in found:
-            delete_topics(cluster, [name])
-            click.echo(f"deleted topic {name}")
+    existing = _existing(cluster, names, regex=regex)
+    topics = describe_topics(cluster, existing)  # reports a wrong name before anything is deleted
+    internal = any(topic.is_internal for topic in topics)
+    why = "the pattern means" if have_patterns(names, regex=regex) else "the brokers keep their own state in"
+    needed = internal or have_patterns(names, regex=regex)
+    rest = " with all records" + (", which are the brokers' own" if internal else "")
+    confirm("Delete", "topic", existing, yes=yes, why=why if needed else "", rest=rest)
+    for name in existing:
+        delete_topics(cluster, [name])
+        click.echo(f"deleted topic {name}")
 
 
 def _assignment(text: str) -> list[list[int]]:
@@ -178,7 +152,6 @@ def _assignment(text: str) -> list[list[int]]:
 
 def _existing(cluster: Cluster, names: tuple[str, ...], *, regex: bool) -> list[str]:
     """The topics that are named or match; patterns do not match internal topics."""
-    from barnabas.client.admin.topics import list_topics
 
     def known() -> list[str]:
         return [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal]

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from barnabas.cli.options.parameters import connect, listing_options
+from barnabas.cli.admin.config import config_rows
+from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import matching, select
+from barnabas.client.admin.configs import describe_config
+from barnabas.client.admin.log_dirs import partition_sizes
+from barnabas.client.admin.topics import describe_topic_partitions, describe_topics, list_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import TopicPartition, end_offsets, stable_offsets, start_offsets
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+from barnabas.wire.types import uuid_to_text
 
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
-
-TopicPartition = tuple[str, int]
 Row = dict[str, object]
 
 
@@ -24,13 +26,7 @@ Row = dict[str, object]
 @click.option("-d", "--detailed", is_flag=True, help="A row for each partition: leader, replicas, in-sync replicas.")
 @listing_options
 def list_(
-    patterns: tuple[str, ...],
-    internal: bool,
-    detailed: bool,
-    regex: bool,
-    bootstrap: str,
-    timeout_s: float,
-    output: str,
+    patterns: tuple[str, ...], internal: bool, detailed: bool, regex: bool, cluster: Cluster, output: str
 ) -> None:
     """List topics with their partitions and replicas.
 
@@ -38,26 +34,23 @@ def list_(
     barnabas topic list 'ord*'
     barnabas topic list -r 'orders-[0-9]+' -d
     """
-    from barnabas.client.admin.topics import list_topics
-
-    with connect(bootstrap, timeout_s) as cluster:
-        topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
-    found = [topics[name] for name in matching(patterns, topics, regex=regex)]
+    topics = {topic.name or "": topic for topic in list_topics(cluster) if internal or not topic.is_internal}
+    selected = [topics[name] for name in matching(patterns, topics, regex=regex)]
     empty = f"no topic matches {' '.join(patterns)}" if patterns else "no topics"
     if detailed:
         rows = [
             {"topic": topic.name} | _partition_row(partition)
-            for topic in found
+            for topic in selected
             for partition in sorted(topic.partitions, key=lambda partition: partition.partition_index)
         ]
         show_rows(rows, output, columns=("topic", "partition", "leader", "replicas", "isr"), empty=empty)
         return
-    show_rows([_topic_row(topic) for topic in found], output, columns=("topic", "partitions", "replicas"), empty=empty)
+    show_rows(
+        [_topic_row(topic) for topic in selected], output, columns=("topic", "partitions", "replicas"), empty=empty
+    )
 
 
 def _topic_row(topic: MetadataResponseTopic) -> Row:
-    from barnabas.wire.types import uuid_to_text
-
     return {
         "topic": topic.name,
         "partitions": len(topic.partitions),
@@ -91,8 +84,7 @@ def describe(
     offsets: bool,
     everything: bool,
     regex: bool,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> None:
     """Show the partitions of topics: leader, replicas, offsets; with several replicas also which are in sync.
@@ -102,34 +94,27 @@ def describe(
     \b
     barnabas topic describe orders --configs --sizes
     """
-    from barnabas.client.admin.topics import describe_topics, list_topics
-
     configs, sizes, offsets = configs or everything, sizes or everything, offsets or everything
-    with connect(bootstrap, timeout_s) as cluster:
-        found = select(
-            names,
-            lambda: [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal],
-            regex=regex,
-            kind="topic",
-        )
-        described = _described(cluster, describe_topics(cluster, found), sizes=sizes, offsets=offsets)
-        if configs:
-            for one in described:
-                one["configs"] = _configs(cluster, str(one["topic"]))
+    selected = select(
+        names,
+        lambda: [topic.name or "" for topic in list_topics(cluster) if not topic.is_internal],
+        regex=regex,
+        kind="topic",
+    )
+    described = _described(cluster, describe_topics(cluster, selected), sizes=sizes, offsets=offsets)
+    if configs:
+        for facts in described:
+            facts["configs"] = _configs(cluster, str(facts["topic"]))
     if is_document(output):
         show(described, output)
         return
-    for one in spaced(described):
-        _show_topic(one, output, sizes=sizes, offsets=offsets)
+    for facts in spaced(described):
+        _show_topic(facts, output, sizes=sizes, offsets=offsets)
 
 
 def _described(
     cluster: Cluster, topics: list[MetadataResponseTopic], *, sizes: bool, offsets: bool
 ) -> list[dict[str, object]]:
-    from barnabas.client.admin.log_dirs import partition_sizes
-    from barnabas.client.offsets import end_offsets, stable_offsets, start_offsets
-    from barnabas.wire.types import uuid_to_text
-
     led = [(t.name or "", p.partition_index) for t in topics for p in t.partitions if p.leader_id >= 0]
     starts, ends = start_offsets(cluster, led), end_offsets(cluster, led)
     stable = stable_offsets(cluster, led) if offsets else {}
@@ -163,26 +148,25 @@ def _eligible(cluster: Cluster, topics: list[MetadataResponseTopic]) -> dict[Top
 
     Nothing from brokers that do not tell (before Kafka 4).
     """
-    from barnabas.client.tools.topics import describe as describe_partitions
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
-    names = [topic.name or "" for topic in topics if any(len(one.replica_nodes) > 1 for one in topic.partitions)]
+    names = [
+        topic.name or "" for topic in topics if any(len(partition.replica_nodes) > 1 for partition in topic.partitions)
+    ]
     if not names:
         return {}
     try:
-        found = describe_partitions(cluster, names)
+        described = describe_topic_partitions(cluster, names)
     except KafkaError as error:
         if error.code is ErrorCode.UNSUPPORTED_VERSION:
             return {}
         raise
     return {
-        (topic.name or "", one.partition_index): {
-            "elr": list(one.eligible_leader_replicas or ()),
-            "last_known_elr": list(one.last_known_elr or ()),
-            "offline": list(one.offline_replicas),
+        (topic.name or "", partition.partition_index): {
+            "elr": list(partition.eligible_leader_replicas or ()),
+            "last_known_elr": list(partition.last_known_elr or ()),
+            "offline": list(partition.offline_replicas),
         }
-        for topic in found
-        for one in topic.partitions
+        for topic in described
+        for partition in topic.partitions
     }
 
 
@@ -191,14 +175,11 @@ def _between(start: int | None, end: int | None) -> int | None:
 
 
 def _configs(cluster: Cluster, name: str) -> list[Row]:
-    from barnabas.cli.admin.config import config_rows
-    from barnabas.client.admin.configs import describe_config
-
     return [row for row in config_rows(describe_config(cluster, "topic", name)) if row["source"] != "default"]
 
 
-def _show_topic(one: dict[str, object], output: str, *, sizes: bool, offsets: bool) -> None:
-    partitions, configs = one["partitions"], one.get("configs")
+def _show_topic(topic: dict[str, object], output: str, *, sizes: bool, offsets: bool) -> None:
+    partitions, configs = topic["partitions"], topic.get("configs")
     assert isinstance(partitions, list)
     columns = ["partition", "leader", "replicas", "start_offset", "end_offset"]
     if any(isinstance(row["replicas"], list) and len(row["replicas"]) > 1 for row in partitions):
@@ -209,7 +190,7 @@ def _show_topic(one: dict[str, object], output: str, *, sizes: bool, offsets: bo
     if sizes:
         dropped = ("leader", "offsets") if offsets else ("replicas",)  # within 60 columns
         columns = [column for column in columns if column not in dropped] + ["bytes"]
-    title = f"{one['topic']} (id {one['topic_id']})"
+    title = f"{topic['topic']} (id {topic['topic_id']})"
     show_rows(partitions, output, columns=columns, title=title)
     if isinstance(configs, list):
         click.echo()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option, yes_option
+from barnabas.cli.options.offset_spec import parse_offset_spec, resolve_offset_specs
+from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
+from barnabas.client.admin.topics import delete_records
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ClientError, raise_first
+from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
 from barnabas.terminal.notes import note
+from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-
-TopicPartition = tuple[str, int]
 
 
 class Trim(NamedTuple):
@@ -38,25 +39,17 @@ class Trim(NamedTuple):
 @click.option(
     "--from-file", "path", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Offsets of partitions."
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be deleted without deleting it.")
+@click.option("--dry-run", is_flag=True, help="Show the records that would be deleted, without deleting them.")
 @yes_option
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def trim(
-    names: tuple[str, ...],
-    to: str | None,
-    path: str | None,
-    dry_run: bool,
-    yes: bool,
-    bootstrap: str,
-    timeout_s: float,
-    output: str,
+    names: tuple[str, ...], to: str | None, path: str | None, dry_run: bool, yes: bool, cluster: Cluster, output: str
 ) -> None:
     """Delete the records of partitions before a position.
 
     \b
-    barnabas topic trim orders --to @-7d         # what is older than a week
+    barnabas topic trim orders --to @-7d         # records older than a week
     barnabas topic trim orders:0,2 --to 1500     # before offset 1500 in two partitions
     barnabas topic trim orders --to end -y       # everything, without asking
 
@@ -64,13 +57,12 @@ def trim(
     """
     if (path is None) == (not names) or (path is None) == (to is None):
         raise click.UsageError("name topics with --to WHERE, or a file with --from-file")
-    with connect(bootstrap, timeout_s) as cluster:
-        wanted = _from_file(cluster, path) if path is not None else _positions(cluster, names, to or "")
-        trims = _trims(cluster, wanted)
-        total = sum(trim.deleted for trim in trims)
-        if total and not dry_run:
-            _confirm(trims, total, yes=yes)
-            trims = _delete(cluster, trims)
+    offsets = _from_file(cluster, path) if path is not None else _positions(cluster, names, to or "")
+    trims = _trims(cluster, offsets)
+    total = sum(trim.deleted for trim in trims)
+    if total and not dry_run:
+        _confirm(trims, total, yes=yes)
+        trims = _delete(cluster, trims)
     rows = [trim._asdict() | {"deleted": trim.deleted} for trim in trims]
     show_rows(rows, output, columns=("topic", "partition", "before", "after", "deleted"))
     if dry_run:
@@ -79,8 +71,6 @@ def trim(
 
 def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicPartition, int]:
     """The offset of `to` in each partition; an offset that is outside a partition stays as it is."""
-    from barnabas.cli.options.offset_spec import parse_offset_spec, resolve_offset_specs
-
     spec = parse_offset_spec(to, "--to")
     partitions = named_partitions(cluster, names, "TOPIC")
     if spec.kind == "offset":
@@ -89,9 +79,7 @@ def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicP
 
 
 def _from_file(cluster: Cluster, path: str) -> dict[TopicPartition, int]:
-    from barnabas.client.offsets import end_offsets
-
-    wanted: dict[TopicPartition, int] = {}
+    offsets: dict[TopicPartition, int] = {}
     for line in read_offsets(path, "--from-file"):
         if line.group is not None or line.offset < -1:
             raise click.BadParameter(
@@ -99,19 +87,16 @@ def _from_file(cluster: Cluster, path: str) -> dict[TopicPartition, int]:
                 param_hint="--from-file",
             )
         partition_count(cluster, line.topic, (line.partition,))
-        wanted[line.topic, line.partition] = line.offset
-    ends = end_offsets(cluster, [partition for partition, offset in wanted.items() if offset < 0])
-    return wanted | ends
+        offsets[line.topic, line.partition] = line.offset
+    ends = end_offsets(cluster, [partition for partition, offset in offsets.items() if offset < 0])
+    return offsets | ends
 
 
-def _trims(cluster: Cluster, wanted: dict[TopicPartition, int]) -> list[Trim]:
+def _trims(cluster: Cluster, offsets: dict[TopicPartition, int]) -> list[Trim]:
     """What is deleted in each partition. An offset after the end is refused: it is a mistake that would delete all."""
-    from barnabas.client.errors import ClientError
-    from barnabas.client.offsets import end_offsets, start_offsets
-
-    partitions = list(wanted)
+    partitions = list(offsets)
     starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions)
-    for (name, index), offset in wanted.items():
+    for (name, index), offset in offsets.items():
         if offset > ends[name, index]:
             raise ClientError(
                 f"{name}-{index} ends at offset {ends[name, index]}, so it cannot be trimmed to {offset}; "
@@ -119,22 +104,17 @@ def _trims(cluster: Cluster, wanted: dict[TopicPartition, int]) -> list[Trim]:
             )
     return [
         Trim(name, index, starts[name, index], max(offset, starts[name, index]), ends[name, index])
-        for (name, index), offset in sorted(wanted.items())
+        for (name, index), offset in sorted(offsets.items())
     ]
 
 
 def _confirm(trims: list[Trim], total: int, *, yes: bool) -> None:
-    from barnabas.terminal.question import ask
-
     where = [f"{trim.topic}-{trim.partition}" for trim in trims if trim.deleted]
     ask(f"Delete {total} offset{'s'[: total != 1]} of {', '.join(where)}?", yes)
 
 
 def _delete(cluster: Cluster, trims: list[Trim]) -> list[Trim]:
     """The same with the start offsets that the broker has answered."""
-    from barnabas.client.admin.topics import delete_records
-    from barnabas.client.errors import raise_first
-
     outcome = delete_records(cluster, {(trim.topic, trim.partition): trim.after for trim in trims if trim.deleted})
     raise_first(outcome.values())
     starts = {which: start for which, start in outcome.items() if isinstance(start, int)}

@@ -24,7 +24,7 @@ ANY: Final = "ANY"
 
 
 def _codes(kind: type[IntEnum]) -> dict[str, int]:
-    return {one.name: int(one) for one in kind if one}
+    return {member.name: int(member) for member in kind if member}
 
 
 RESOURCE_TYPES: Final = _codes(ResourceType)
@@ -62,25 +62,25 @@ class AclFilter(NamedTuple):
     permission: str = ANY
 
 
-def list_acls(cluster: Cluster, wanted: AclFilter = AclFilter()) -> list[Acl]:  # noqa: B008 - immutable
+def list_acls(cluster: Cluster, selection: AclFilter = AclFilter()) -> list[Acl]:  # noqa: B008 - immutable
     """The ACLs that a filter selects, sorted."""
-    request = DescribeAclsRequest(**_numbers(wanted))
+    request = DescribeAclsRequest(**_numbers(selection))
 
     def attempt(deadline: float) -> list[Acl]:
-        answer = cluster.any_node(deadline).call(request, DescribeAclsResponse, deadline)
-        raise_for(answer.error_code, "ACLs", answer.error_message)
+        response = cluster.any_node(deadline).call(request, DescribeAclsResponse, deadline)
+        raise_for(response.error_code, "ACLs", response.error_message)
         return sorted(
             Acl(
                 _name(RESOURCE_TYPES, resource.resource_type),
                 resource.resource_name,
                 _name(PATTERNS, resource.pattern_type),
-                one.principal,
-                one.host,
-                _name(OPERATIONS, one.operation),
-                _name(PERMISSIONS, one.permission_type),
+                acl.principal,
+                acl.host,
+                _name(OPERATIONS, acl.operation),
+                _name(PERMISSIONS, acl.permission_type),
             )
-            for resource in answer.resources
-            for one in resource.acls
+            for resource in response.resources
+            for acl in resource.acls
         )
 
     return cluster.retry(attempt)
@@ -103,8 +103,8 @@ def create_acls(cluster: Cluster, acls: Sequence[Acl]) -> None:
 
     def attempt(deadline: float) -> None:
         request = CreateAclsRequest(creations=creations)
-        answer = cluster.any_node(deadline).call(request, CreateAclsResponse, deadline)
-        for acl, result in zip(acls, answer.results, strict=True):
+        response = cluster.any_node(deadline).call(request, CreateAclsResponse, deadline)
+        for acl, result in zip(acls, response.results, strict=True):
             raise_for(result.error_code, f"ACL of {acl.principal} for {acl.name!r}", result.error_message)
 
     cluster.retry(attempt)
@@ -112,24 +112,24 @@ def create_acls(cluster: Cluster, acls: Sequence[Acl]) -> None:
 
 def delete_acls(cluster: Cluster, filters: Iterable[AclFilter]) -> list[Acl]:
     """Delete the ACLs that filters select, and return them."""
-    request = DeleteAclsRequest(filters=[DeleteAclsFilter(**_numbers(one)) for one in filters])
+    request = DeleteAclsRequest(filters=[DeleteAclsFilter(**_numbers(filter_)) for filter_ in filters])
 
     def attempt(deadline: float) -> list[Acl]:
-        answer = cluster.any_node(deadline).call(request, DeleteAclsResponse, deadline)
+        response = cluster.any_node(deadline).call(request, DeleteAclsResponse, deadline)
         deleted = []
-        for result in answer.filter_results:
+        for result in response.filter_results:
             raise_for(result.error_code, "ACLs", result.error_message)
-            for one in result.matching_acls:
-                raise_for(one.error_code, f"ACL of {one.principal} for {one.resource_name!r}", one.error_message)
+            for acl in result.matching_acls:
+                raise_for(acl.error_code, f"ACL of {acl.principal} for {acl.resource_name!r}", acl.error_message)
                 deleted.append(
                     Acl(
-                        _name(RESOURCE_TYPES, one.resource_type),
-                        one.resource_name,
-                        _name(PATTERNS, one.pattern_type),
-                        one.principal,
-                        one.host,
-                        _name(OPERATIONS, one.operation),
-                        _name(PERMISSIONS, one.permission_type),
+                        _name(RESOURCE_TYPES, acl.resource_type),
+                        acl.resource_name,
+                        _name(PATTERNS, acl.pattern_type),
+                        acl.principal,
+                        acl.host,
+                        _name(OPERATIONS, acl.operation),
+                        _name(PERMISSIONS, acl.permission_type),
                     )
                 )
         return sorted(deleted)
@@ -142,17 +142,17 @@ def exactly(acl: Acl) -> AclFilter:
     return AclFilter(*acl)
 
 
-def _numbers(wanted: AclFilter) -> dict[str, Any]:
+def _numbers(filter_: AclFilter) -> dict[str, Any]:
     return {
-        "resource_type_filter": RESOURCE_TYPES[wanted.resource_type],
-        "resource_name_filter": wanted.name,
-        "pattern_type_filter": PATTERNS[wanted.pattern],
-        "principal_filter": wanted.principal,
-        "host_filter": wanted.host,
-        "operation": OPERATIONS[wanted.operation],
-        "permission_type": PERMISSIONS[wanted.permission],
+        "resource_type_filter": RESOURCE_TYPES[filter_.resource_type],
+        "resource_name_filter": filter_.name,
+        "pattern_type_filter": PATTERNS[filter_.pattern],
+        "principal_filter": filter_.principal,
+        "host_filter": filter_.host,
+        "operation": OPERATIONS[filter_.operation],
+        "permission_type": PERMISSIONS[filter_.permission],
     }
 
 
 def _name(table: Mapping[str, int], number: int) -> str:
-    return next((name for name, one in table.items() if one == number), f"UNKNOWN_{number}")
+    return next((name for name, value in table.items() if value == number), f"UNKNOWN_{number}")

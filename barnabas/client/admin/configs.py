@@ -69,6 +69,21 @@ def describe_config(
     return cluster.retry(attempt)
 
 
+def topic_configs(cluster: Cluster, names: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:
+    """The configs of topics, in the broker's order."""
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(resource_type=RESOURCE_TYPES["topic"], resource_name=name, configuration_keys=None)
+            for name in names
+        ]
+    )
+    configs = {}
+    for result in cluster.call(request, DescribeConfigsResponse).results:
+        raise_for(result.error_code, f"topic {result.resource_name!r}", result.error_message)
+        configs[result.resource_name] = result.configs
+    return configs
+
+
 def alter_config(
     cluster: Cluster, kind: str, name: str, changes: Sequence[ConfigChange], *, validate_only: bool = False
 ) -> None:
@@ -97,9 +112,9 @@ def list_config_resources(cluster: Cluster, kind: str) -> list[str]:
     request = ListConfigResourcesRequest(resource_types=[RESOURCE_TYPES[kind]])
 
     def attempt(deadline: float) -> list[str]:
-        answer = cluster.any_node(deadline).call(request, ListConfigResourcesResponse, deadline)
-        raise_for(answer.error_code, f"resources of type {kind}")
-        return sorted(one.resource_name for one in answer.config_resources)
+        response = cluster.any_node(deadline).call(request, ListConfigResourcesResponse, deadline)
+        raise_for(response.error_code, f"resources of type {kind}")
+        return sorted(resource.resource_name for resource in response.config_resources)
 
     return cluster.retry(attempt)
 

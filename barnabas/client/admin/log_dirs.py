@@ -16,6 +16,7 @@ from barnabas.wire.messages.log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    DescribeLogDirsResult,
 )
 
 
@@ -48,7 +49,7 @@ def describe_log_dirs(
     cluster: Cluster, topics: Sequence[str] | None = None, brokers: Sequence[int] | None = None
 ) -> list[LogDir]:
     """The directories of `brokers` (None: of all), with the replicas of `topics` (None: of all)."""
-    asked = None if topics is None else [DescribableLogDirTopic(topic=name, partitions=[]) for name in topics]
+    named = None if topics is None else [DescribableLogDirTopic(topic=name, partitions=[]) for name in topics]
 
     def attempt(deadline: float) -> list[LogDir]:
         metadata = cluster.metadata(topics or [], deadline)
@@ -56,37 +57,37 @@ def describe_log_dirs(
             if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise no_such("topic", topic.name)
             raise_for(topic.error_code, f"topic {topic.name!r}")
-            for described in asked or ():
+            for described in named or ():
                 if described.topic == topic.name:
                     described.partitions = [partition.partition_index for partition in topic.partitions]
         for broker in brokers or ():
             if broker not in cluster.nodes:
                 raise NotFound(f"there is no broker {broker}; there are {', '.join(map(str, sorted(cluster.nodes)))}")
-        found: list[LogDir] = []
+        log_dirs: list[LogDir] = []
         for broker in sorted(cluster.nodes if brokers is None else brokers):
-            found += _of_broker(cluster, broker, DescribeLogDirsRequest(topics=asked), deadline)
-        return found
+            log_dirs += _of_broker(cluster, broker, DescribeLogDirsRequest(topics=named), deadline)
+        return log_dirs
 
     return cluster.retry(attempt)
 
 
 def _of_broker(cluster: Cluster, broker: int, request: DescribeLogDirsRequest, deadline: float) -> list[LogDir]:
-    answer = cluster.node(broker, deadline).call(request, DescribeLogDirsResponse, deadline)
-    raise_for(answer.error_code, f"log directories of broker {broker}")
+    response = cluster.node(broker, deadline).call(request, DescribeLogDirsResponse, deadline)
+    raise_for(response.error_code, f"log directories of broker {broker}")
     return [
         LogDir(
             broker,
-            one.log_dir,
-            _error_name(one.error_code),
-            one.total_bytes,
-            one.usable_bytes,
+            result.log_dir,
+            _error_name(result.error_code),
+            result.total_bytes,
+            result.usable_bytes,
             sorted(
                 Replica(topic.name, part.partition_index, part.partition_size, part.offset_lag, part.is_future_key)
-                for topic in one.topics
+                for topic in result.topics
                 for part in topic.partitions
             ),
         )
-        for one in answer.results
+        for result in response.results
     ]
 
 
@@ -94,6 +95,22 @@ def _error_name(code: int) -> str | None:
     if code == ErrorCode.NONE:
         return None
     return ErrorCode(code).name if code in ErrorCode._value2member_map_ else f"error {code}"
+
+
+def broker_log_dirs(cluster: Cluster, node_id: int, topics: Sequence[str]) -> list[DescribeLogDirsResult]:
+    """The log directories of a broker with the partitions of those `topics` that exist, of all without any."""
+    counts = cluster.retry(lambda deadline: cluster.metadata(topics, deadline)).topics if topics else []
+    partitions = [
+        DescribableLogDirTopic(
+            topic=topic.name or "", partitions=[partition.partition_index for partition in topic.partitions]
+        )
+        for topic in counts
+        if not topic.error_code
+    ]
+    request = DescribeLogDirsRequest(topics=partitions if topics else None)
+    response = cluster.call(request, DescribeLogDirsResponse, node_id=node_id)
+    raise_for(response.error_code, "the cluster")
+    return response.results
 
 
 def partition_sizes(cluster: Cluster, topics: Sequence[str]) -> dict[TopicPartition, int]:

@@ -45,29 +45,31 @@ class Quotas(NamedTuple):
     values: dict[str, float]
 
 
-def list_quotas(cluster: Cluster, wanted: Entity, *, every: Sequence[str] = (), strict: bool = False) -> list[Quotas]:
+def list_quotas(cluster: Cluster, entity: Entity, *, every: Sequence[str] = (), strict: bool = False) -> list[Quotas]:
     """The quotas of entities that have these components, `every` with any name; `strict`: these and no others."""
     components = [
         ComponentData(
             entity_type=ENTITY_TYPES[kind], match_type=DEFAULT_MATCH if name is DEFAULT else EXACT, match=name
         )
-        for kind, name in wanted.items()
+        for kind, name in entity.items()
     ]
     components += [ComponentData(entity_type=ENTITY_TYPES[kind], match_type=ANY, match=None) for kind in every]
     request = DescribeClientQuotasRequest(components=components, strict=strict)
     ours = {theirs: kind for kind, theirs in ENTITY_TYPES.items()}
 
     def attempt(deadline: float) -> list[Quotas]:
-        answer = cluster.any_node(deadline).call(request, DescribeClientQuotasResponse, deadline)
-        raise_for(answer.error_code, "quotas", answer.error_message)
-        found = [
+        response = cluster.any_node(deadline).call(request, DescribeClientQuotasResponse, deadline)
+        raise_for(response.error_code, "quotas", response.error_message)
+        quotas = [
             Quotas(
-                {ours.get(one.entity_type, one.entity_type): one.entity_name for one in entry.entity},
-                {one.key: one.value for one in sorted(entry.values, key=lambda value: value.key)},
+                {ours.get(part.entity_type, part.entity_type): part.entity_name for part in entry.entity},
+                {quota.key: quota.value for quota in sorted(entry.values, key=lambda value: value.key)},
             )
-            for entry in answer.entries or ()
+            for entry in response.entries or ()
         ]
-        return sorted(found, key=lambda one: sorted((kind, name or "") for kind, name in one.entity.items()))
+        return sorted(
+            quotas, key=lambda quotas_of: sorted((kind, name or "") for kind, name in quotas_of.entity.items())
+        )
 
     return cluster.retry(attempt)
 
@@ -86,8 +88,8 @@ def alter_quotas(
 
     def attempt(deadline: float) -> None:
         request = AlterClientQuotasRequest(entries=[entry], validate_only=validate_only)
-        answer = cluster.any_node(deadline).call(request, AlterClientQuotasResponse, deadline)
-        for result in answer.entries:
+        response = cluster.any_node(deadline).call(request, AlterClientQuotasResponse, deadline)
+        for result in response.entries:
             raise_for(result.error_code, f"quotas of {entity_name(entity)}", result.error_message)
 
     cluster.retry(attempt)

@@ -37,30 +37,32 @@ class Reassignment(NamedTuple):
     removing: list[int]
 
 
-def reassign(cluster: Cluster, wanted: Mapping[Partition, Sequence[int] | None]) -> None:
+def reassign(cluster: Cluster, targets: Mapping[Partition, Sequence[int] | None]) -> None:
     """Start to give partitions these replicas, or, for None, cancel the reassignment. The first error is raised."""
     topics: dict[str, ReassignableTopic] = {}
-    for (name, index), replicas in wanted.items():
+    for (name, index), replicas in targets.items():
         topic = topics.setdefault(name, ReassignableTopic(name=name))
         placed = None if replicas is None else list(replicas)
         topic.partitions.append(ReassignablePartition(partition_index=index, replicas=placed))
     request = AlterPartitionReassignmentsRequest(timeout_ms=int(cluster.timeout_s * 1000), topics=list(topics.values()))
-    answer = cluster.call(request, AlterPartitionReassignmentsResponse)
-    raise_for(answer.error_code, "the reassignment", answer.error_message)
-    for answered in answer.responses:
-        for one in answered.partitions:
-            raise_for(one.error_code, f"{answered.name}-{one.partition_index}", one.error_message)
+    response = cluster.call(request, AlterPartitionReassignmentsResponse)
+    raise_for(response.error_code, "the reassignment", response.error_message)
+    for answered in response.responses:
+        for partition in answered.partitions:
+            raise_for(partition.error_code, f"{answered.name}-{partition.partition_index}", partition.error_message)
 
 
 def ongoing(cluster: Cluster) -> dict[Partition, Reassignment]:
     """The reassignments that are not complete, by partition."""
     request = ListPartitionReassignmentsRequest(timeout_ms=int(cluster.timeout_s * 1000), topics=None)
-    answer = cluster.call(request, ListPartitionReassignmentsResponse)
-    raise_for(answer.error_code, "the reassignments", answer.error_message)
+    response = cluster.call(request, ListPartitionReassignmentsResponse)
+    raise_for(response.error_code, "the reassignments", response.error_message)
     return {
-        (topic.name, one.partition_index): Reassignment(one.replicas, one.adding_replicas, one.removing_replicas)
-        for topic in answer.topics
-        for one in topic.partitions
+        (topic.name, partition.partition_index): Reassignment(
+            partition.replicas, partition.adding_replicas, partition.removing_replicas
+        )
+        for topic in response.topics
+        for partition in topic.partitions
     }
 
 
@@ -69,7 +71,7 @@ def elect_leaders(
 ) -> dict[Partition, ErrorCode]:
     """Elect leaders (None: of all partitions); the partitions for which that failed, with the error."""
     results = election_results(cluster, partitions, kind)
-    return {one: error.code for one, error in results.items() if error and error.code not in _NOTHING_TO_DO}
+    return {partition: error.code for partition, error in results.items() if error and error.code not in _NOTHING_TO_DO}
 
 
 def election_results(
@@ -78,12 +80,12 @@ def election_results(
     """Elect leaders (None: of all partitions); the outcome for each partition that the controller answers for."""
     topics = None if partitions is None else _by_topic(partitions)
     request = ElectLeadersRequest(election_type=kind, topic_partitions=topics, timeout_ms=int(cluster.timeout_s * 1000))
-    answer = cluster.call(request, ElectLeadersResponse)
-    raise_for(answer.error_code, "the election")
+    response = cluster.call(request, ElectLeadersResponse)
+    raise_for(response.error_code, "the election")
     return {
-        (topic.topic, one.partition_id): error_for(one.error_code, "", one.error_message)
-        for topic in answer.replica_election_results
-        for one in topic.partition_result
+        (topic.topic, result.partition_id): error_for(result.error_code, "", result.error_message)
+        for topic in response.replica_election_results
+        for result in topic.partition_result
     }
 
 

@@ -31,7 +31,7 @@ NOW: Final = -1
 """A period of `expire_token`."""
 HINTS: Final = {
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "the broker has no delegation.token.secret.key",
-    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "only who has logged in otherwise may ask for tokens",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "it needs a login over TLS or SASL, without a token",
     ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "only the owner and the renewers may do that",
     ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "an ACL for DELEGATION_TOKEN or USER is missing",
     ErrorCode.DELEGATION_TOKEN_EXPIRED: "it has expired",
@@ -59,7 +59,7 @@ def create_token(
     cluster: Cluster, *, owner: str | None = None, renewers: Sequence[str] = (), max_lifetime_ms: int = UNLIMITED
 ) -> Token:
     """Create a token; its owner is the client's principal, or `owner`. Principals are `User:alice`."""
-    named = [_principal(one) for one in renewers]
+    named = [_principal(renewer) for renewer in renewers]
     owner_type, owner_name = (None, None) if owner is None else _principal(owner)
     request = CreateDelegationTokenRequest(
         owner_principal_type=owner_type,
@@ -69,17 +69,17 @@ def create_token(
     )
 
     def attempt(deadline: float) -> Token:
-        answer = cluster.any_node(deadline).call(request, CreateDelegationTokenResponse, deadline)
-        _check(answer.error_code, "a new token")
+        response = cluster.any_node(deadline).call(request, CreateDelegationTokenResponse, deadline)
+        _check(response.error_code, "a new token")
         return Token(
-            answer.token_id,
-            f"{answer.principal_type}:{answer.principal_name}",
-            f"{answer.token_requester_principal_type}:{answer.token_requester_principal_name}",
+            response.token_id,
+            f"{response.principal_type}:{response.principal_name}",
+            f"{response.token_requester_principal_type}:{response.token_requester_principal_name}",
             tuple(renewers),
-            answer.issue_timestamp_ms,
-            answer.expiry_timestamp_ms,
-            answer.max_timestamp_ms,
-            bytes(answer.hmac),
+            response.issue_timestamp_ms,
+            response.expiry_timestamp_ms,
+            response.max_timestamp_ms,
+            bytes(response.hmac),
         )
 
     return cluster.retry(attempt)
@@ -87,38 +87,38 @@ def create_token(
 
 def list_tokens(cluster: Cluster, owners: Sequence[str] | None = None) -> list[Token]:
     """The tokens that the client may see, of all owners or of some, by the time of their issue."""
-    wanted = None
+    principals = None
     if owners is not None:
-        named = [_principal(one) for one in owners]
-        wanted = [DescribeDelegationTokenOwner(principal_type=kind, principal_name=name) for kind, name in named]
-    request = DescribeDelegationTokenRequest(owners=wanted)
+        named = [_principal(owner) for owner in owners]
+        principals = [DescribeDelegationTokenOwner(principal_type=kind, principal_name=name) for kind, name in named]
+    request = DescribeDelegationTokenRequest(owners=principals)
 
     def attempt(deadline: float) -> list[Token]:
-        answer = cluster.any_node(deadline).call(request, DescribeDelegationTokenResponse, deadline)
-        _check(answer.error_code, "tokens")
-        found = [
+        response = cluster.any_node(deadline).call(request, DescribeDelegationTokenResponse, deadline)
+        _check(response.error_code, "tokens")
+        tokens = [
             Token(
-                one.token_id,
-                f"{one.principal_type}:{one.principal_name}",
-                f"{one.token_requester_principal_type}:{one.token_requester_principal_name}",
-                tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in one.renewers),
-                one.issue_timestamp,
-                one.expiry_timestamp,
-                one.max_timestamp,
-                bytes(one.hmac),
+                token.token_id,
+                f"{token.principal_type}:{token.principal_name}",
+                f"{token.token_requester_principal_type}:{token.token_requester_principal_name}",
+                tuple(f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers),
+                token.issue_timestamp,
+                token.expiry_timestamp,
+                token.max_timestamp,
+                bytes(token.hmac),
             )
-            for one in answer.tokens
+            for token in response.tokens
         ]
-        return sorted(found, key=lambda one: (one.issued, one.token_id))
+        return sorted(tokens, key=lambda token: (token.issued, token.token_id))
 
     return cluster.retry(attempt)
 
 
 def find_token(cluster: Cluster, token_id: str) -> Token:
     """A token by its id; `NotFound` if there is none that the client may see."""
-    for one in list_tokens(cluster):
-        if one.token_id == token_id:
-            return one
+    for token in list_tokens(cluster):
+        if token.token_id == token_id:
+            return token
     raise no_such("token", token_id)
 
 
@@ -140,9 +140,9 @@ def _new_expiry(
     response: type[RenewDelegationTokenResponse] | type[ExpireDelegationTokenResponse],
 ) -> int:
     def attempt(deadline: float) -> int:
-        answer = cluster.any_node(deadline).call(request, response, deadline)
-        _check(answer.error_code, "the token")
-        return answer.expiry_timestamp_ms
+        reply = cluster.any_node(deadline).call(request, response, deadline)
+        _check(reply.error_code, "the token")
+        return reply.expiry_timestamp_ms
 
     return cluster.retry(attempt)
 

@@ -13,7 +13,14 @@ from barnabas.client.cluster import CREATION_PATIENCE_S, FIRST_PAUSE_S, Cluster
 from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata import MetadataResponseTopic
+from barnabas.wire.messages.metadata import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsRequestCursor,
+    DescribeTopicPartitionsRequestTopicRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+    MetadataResponseTopic,
+)
 from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -56,6 +63,47 @@ def describe_topics(cluster: Cluster, names: Sequence[str]) -> list[MetadataResp
         raise_for(topic.error_code, f"topic {topic.name!r}")
         topic.partitions.sort(key=lambda partition: partition.partition_index)
     return response.topics
+
+
+def all_topics(cluster: Cluster) -> list[MetadataResponseTopic]:
+    """Every topic that can be described, by name."""
+    return [topic for topic in list_topics(cluster) if not topic.error_code]
+
+
+def partition_counts(cluster: Cluster, names: Sequence[str]) -> dict[str, int | KafkaError]:
+    """The number of partitions of each topic, or its error."""
+    if not names:
+        return {}
+    response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
+    counts: dict[str, int | KafkaError] = {}
+    for topic in response.topics:
+        counts[topic.name or ""] = error_for(topic.error_code, f"topic {topic.name!r}") or len(topic.partitions)
+    return counts
+
+
+def describe_topic_partitions(
+    cluster: Cluster, names: Sequence[str], limit: int = 2000
+) -> list[DescribeTopicPartitionsResponseTopic]:
+    """Topics with their partitions, `limit` partitions an answer; in the order of the names."""
+    topics: dict[str, DescribeTopicPartitionsResponseTopic] = {}
+    cursor = None
+    while True:
+        request = DescribeTopicPartitionsRequest(
+            topics=[DescribeTopicPartitionsRequestTopicRequest(name=name) for name in sorted(names)],
+            response_partition_limit=limit,
+            cursor=cursor,
+        )
+        response = cluster.call(request, DescribeTopicPartitionsResponse)
+        for topic in response.topics:
+            raise_for(topic.error_code, f"topic {topic.name!r}")
+            known = topics.setdefault(topic.name or "", topic)
+            if known is not topic:
+                known.partitions.extend(topic.partitions)
+        if response.next_cursor is None:
+            return list(topics.values())
+        cursor = DescribeTopicPartitionsRequestCursor(
+            topic_name=response.next_cursor.topic_name, partition_index=response.next_cursor.partition_index
+        )
 
 
 def create_topic(
@@ -139,7 +187,9 @@ def add_partitions(
     topics = [CreatePartitionsTopic(name=name, count=total, assignments=None) for name, total in totals.items()]
     for topic in topics:
         if assignments and topic.name in assignments:
-            topic.assignments = [CreatePartitionsAssignment(broker_ids=list(one)) for one in assignments[topic.name]]
+            topic.assignments = [
+                CreatePartitionsAssignment(broker_ids=list(assignment)) for assignment in assignments[topic.name]
+            ]
     timeout_ms = int(cluster.timeout_s * 1000)
     request = CreatePartitionsRequest(topics=topics, timeout_ms=timeout_ms, validate_only=validate_only)
 
@@ -170,16 +220,16 @@ def delete_records(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> d
         by_leader: dict[int, dict[str, list[DeleteRecordsPartition]]] = {}
         for (name, index), offset in offsets.items():
             leader = cluster.leader(name, index, deadline)
-            wanted = DeleteRecordsPartition(partition_index=index, offset=offset)
-            by_leader.setdefault(leader, {}).setdefault(name, []).append(wanted)
+            record_limit = DeleteRecordsPartition(partition_index=index, offset=offset)
+            by_leader.setdefault(leader, {}).setdefault(name, []).append(record_limit)
         starts: dict[TopicPartition, int | KafkaError] = {}
         for leader, topics in by_leader.items():
             request = DeleteRecordsRequest(
                 topics=[DeleteRecordsTopic(name=name, partitions=parts) for name, parts in topics.items()],
                 timeout_ms=timeout_ms,
             )
-            answer = cluster.node(leader, deadline).call(request, DeleteRecordsResponse, deadline)
-            for topic in answer.topics:
+            response = cluster.node(leader, deadline).call(request, DeleteRecordsResponse, deadline)
+            for topic in response.topics:
                 for partition in topic.partitions:
                     about = f"cannot trim {topic.name}-{partition.partition_index}"
                     error = outcome_for(partition.error_code, about, hint=_NOT_TRIMMED.get(partition.error_code))

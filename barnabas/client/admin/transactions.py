@@ -59,20 +59,22 @@ def list_transactions(
 
     def attempt(deadline: float) -> list[ListedTransaction]:
         cluster.metadata([], deadline)
-        found: list[ListedTransaction] = []
+        transactions: list[ListedTransaction] = []
         for node_id in sorted(cluster.nodes):
             request = ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(producer_ids))
             if older_than_ms is not None:
                 request.duration_filter = older_than_ms
-            answer = cluster.node(node_id, deadline).call(request, ListTransactionsResponse, deadline)
-            raise_for(answer.error_code, f"transactions of broker {node_id}")
-            if answer.unknown_state_filters:
-                raise NotFound(f"broker {node_id} knows no transaction state {', '.join(answer.unknown_state_filters)}")
-            found += [
-                ListedTransaction(one.transactional_id, node_id, one.producer_id, one.transaction_state)
-                for one in answer.transaction_states
+            response = cluster.node(node_id, deadline).call(request, ListTransactionsResponse, deadline)
+            raise_for(response.error_code, f"transactions of broker {node_id}")
+            if response.unknown_state_filters:
+                raise NotFound(
+                    f"broker {node_id} knows no transaction state {', '.join(response.unknown_state_filters)}"
+                )
+            transactions += [
+                ListedTransaction(state.transactional_id, node_id, state.producer_id, state.transaction_state)
+                for state in response.transaction_states
             ]
-        return sorted(found)
+        return sorted(transactions)
 
     return cluster.retry(attempt)
 
@@ -85,12 +87,12 @@ def describe_transaction(
     def attempt(deadline: float) -> tuple[int, DescribeTransactionsResponseTransactionState]:
         node_id = cluster.coordinator_id(transactional_id, deadline, TRANSACTION)
         request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
-        answer = cluster.node(node_id, deadline).call(request, DescribeTransactionsResponse, deadline)
-        (found,) = answer.transaction_states
-        if found.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+        response = cluster.node(node_id, deadline).call(request, DescribeTransactionsResponse, deadline)
+        (state,) = response.transaction_states
+        if state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             raise no_such("transactional id", transactional_id)
-        raise_for(found.error_code, f"transactional id {transactional_id!r}")
-        return node_id, found
+        raise_for(state.error_code, f"transactional id {transactional_id!r}")
+        return node_id, state
 
     return cluster.retry(attempt)
 
@@ -101,9 +103,9 @@ def fence_producer(cluster: Cluster, transactional_id: str) -> InitProducerIdRes
 
     def attempt(deadline: float) -> InitProducerIdResponse:
         node_id = cluster.coordinator_id(transactional_id, deadline, TRANSACTION)
-        answer = cluster.node(node_id, deadline).call(request, InitProducerIdResponse, deadline)
-        raise_for(answer.error_code, f"transactional id {transactional_id!r}")
-        return answer
+        response = cluster.node(node_id, deadline).call(request, InitProducerIdResponse, deadline)
+        raise_for(response.error_code, f"transactional id {transactional_id!r}")
+        return response
 
     return cluster.retry(attempt)
 
@@ -118,7 +120,7 @@ def describe_producers(
         for name, index in partitions:
             leader = cluster.leader(name, index, deadline)
             by_leader.setdefault(leader, {}).setdefault(name, []).append(index)
-        found: dict[TopicPartition, list[ProducerState]] = {}
+        by_partition: dict[TopicPartition, list[ProducerState]] = {}
         for leader, topics in by_leader.items():
             request = DescribeProducersRequest(
                 topics=[
@@ -126,13 +128,15 @@ def describe_producers(
                     for name, indexes in topics.items()
                 ]
             )
-            answer = cluster.node(leader, deadline).call(request, DescribeProducersResponse, deadline)
-            for topic in answer.topics:
-                for one in topic.partitions:
-                    raise_for(one.error_code, f"{topic.name}-{one.partition_index}", one.error_message)
-                    producers = sorted(one.active_producers, key=lambda producer: producer.producer_id)
-                    found[topic.name, one.partition_index] = producers
-        return found
+            response = cluster.node(leader, deadline).call(request, DescribeProducersResponse, deadline)
+            for topic in response.topics:
+                for partition in topic.partitions:
+                    raise_for(
+                        partition.error_code, f"{topic.name}-{partition.partition_index}", partition.error_message
+                    )
+                    producers = sorted(partition.active_producers, key=lambda producer: producer.producer_id)
+                    by_partition[topic.name, partition.partition_index] = producers
+        return by_partition
 
     return cluster.retry(attempt)
 
@@ -154,14 +158,27 @@ def hanging_transactions(
 
     Their producer has no transactional id any more, or its transaction does not have the partition. Source: KIP-664.
     """
-    idle = [one for one in open_transactions(cluster, partitions) if one.producer.last_timestamp < idle_since_ms]
+    idle = [
+        transaction
+        for transaction in open_transactions(cluster, partitions)
+        if transaction.producer.last_timestamp < idle_since_ms
+    ]
     if not idle:
         return []
-    producer_ids = sorted({one.producer.producer_id for one in idle})
-    names = {one.producer_id: one.transactional_id for one in list_transactions(cluster, producer_ids=producer_ids)}
+    producer_ids = sorted({transaction.producer.producer_id for transaction in idle})
+    names = {
+        transaction.producer_id: transaction.transactional_id
+        for transaction in list_transactions(cluster, producer_ids=producer_ids)
+    }
     held = {name: transaction_partitions(cluster, name) for name in set(names.values())}
-    found = [one._replace(transactional_id=names.get(one.producer.producer_id)) for one in idle]
-    return [one for one in found if (one.topic, one.partition) not in held.get(one.transactional_id or "", ())]
+    transactions = [
+        transaction._replace(transactional_id=names.get(transaction.producer.producer_id)) for transaction in idle
+    ]
+    return [
+        transaction
+        for transaction in transactions
+        if (transaction.topic, transaction.partition) not in held.get(transaction.transactional_id or "", ())
+    ]
 
 
 def transaction_partitions(cluster: Cluster, transactional_id: str) -> set[TopicPartition]:
@@ -186,9 +203,9 @@ def abort_in_partition(cluster: Cluster, topic: str, partition: int, producer: P
     def attempt(deadline: float) -> None:
         leader = cluster.leader(topic, partition, deadline)
         request = WriteTxnMarkersRequest(markers=[marker])
-        answer = cluster.node(leader, deadline).call(request, WriteTxnMarkersResponse, deadline)
-        for result in answer.markers[0].topics:
-            for one in result.partitions:
-                raise_for(one.error_code, f"cannot abort the transaction in {topic}-{partition}")
+        response = cluster.node(leader, deadline).call(request, WriteTxnMarkersResponse, deadline)
+        for result in response.markers[0].topics:
+            for result_of_partition in result.partitions:
+                raise_for(result_of_partition.error_code, f"cannot abort the transaction in {topic}-{partition}")
 
     cluster.retry(attempt)

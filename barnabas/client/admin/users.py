@@ -34,22 +34,22 @@ class UserCredential(NamedTuple):
 def list_credentials(cluster: Cluster, users: Sequence[str] | None = None) -> list[UserCredential]:
     """The credentials of all users, or of some of them (`NotFound` if one has none), by name and mechanism."""
     # No users are all users, as in Kafka's own client: Kafka 4.4 never answers a null of a client that may not ask.
-    wanted = [UserName(name=name) for name in users or ()]
-    request = DescribeUserScramCredentialsRequest(users=wanted)
+    names = [UserName(name=name) for name in users or ()]
+    request = DescribeUserScramCredentialsRequest(users=names)
 
     def attempt(deadline: float) -> list[UserCredential]:
-        answer = cluster.any_node(deadline).call(request, DescribeUserScramCredentialsResponse, deadline)
-        raise_for(answer.error_code, "users", answer.error_message)
-        found = []
-        for result in answer.results:
+        response = cluster.any_node(deadline).call(request, DescribeUserScramCredentialsResponse, deadline)
+        raise_for(response.error_code, "users", response.error_message)
+        credentials = []
+        for result in response.results:
             if result.error_code == ErrorCode.RESOURCE_NOT_FOUND:
                 raise no_such("user", result.user)
             raise_for(result.error_code, f"user {result.user!r}", result.error_message)
-            found += [
-                UserCredential(result.user, MECHANISMS.get(one.mechanism, str(one.mechanism)), one.iterations)
-                for one in result.credential_infos
+            credentials += [
+                UserCredential(result.user, MECHANISMS.get(info.mechanism, str(info.mechanism)), info.iterations)
+                for info in result.credential_infos
             ]
-        return sorted(found)
+        return sorted(credentials)
 
     return cluster.retry(attempt)
 
@@ -70,12 +70,12 @@ def alter_credentials(cluster: Cluster, user: str, new: Sequence[Credential], de
     upsertions = [
         ScramCredentialUpsertion(
             name=user,
-            mechanism=SCRAM_MECHANISMS[one.mechanism].id,
-            iterations=one.iterations,
-            salt=one.salt,
-            salted_password=one.salted_password,
+            mechanism=SCRAM_MECHANISMS[credential.mechanism].id,
+            iterations=credential.iterations,
+            salt=credential.salt,
+            salted_password=credential.salted_password,
         )
-        for one in new
+        for credential in new
     ]
     deletions = [ScramCredentialDeletion(name=user, mechanism=SCRAM_MECHANISMS[name].id) for name in deleted]
     _alter(cluster, AlterUserScramCredentialsRequest(deletions=deletions, upsertions=upsertions))
@@ -83,8 +83,8 @@ def alter_credentials(cluster: Cluster, user: str, new: Sequence[Credential], de
 
 def _alter(cluster: Cluster, request: AlterUserScramCredentialsRequest) -> None:
     def attempt(deadline: float) -> None:
-        answer = cluster.any_node(deadline).call(request, AlterUserScramCredentialsResponse, deadline)
-        for result in answer.results:
+        response = cluster.any_node(deadline).call(request, AlterUserScramCredentialsResponse, deadline)
+        for result in response.results:
             error = outcome_for(result.error_code, f"user {result.user!r}", result.error_message)
             if error is not None and error.code == ErrorCode.RESOURCE_NOT_FOUND:
                 raise no_such("user", result.user, error)

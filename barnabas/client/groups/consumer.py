@@ -125,7 +125,7 @@ class GroupConsumer:
 
     def _commit(self, timeout_s: float | None = None) -> None:
         """Commit the offsets that have changed; a member that lost its partitions says so and joins again."""
-        changed = {one: at for one, at in self._processed.items() if self._committed.get(one) != at}
+        changed = {partition: at for partition, at in self._processed.items() if self._committed.get(partition) != at}
         if not changed:
             return
         self.before_commit()
@@ -162,10 +162,10 @@ class GroupConsumer:
         if not partitions:
             return {}
         committed = committed_offsets(self.cluster, self.member.group) if self.uses_committed else {}
-        found = {one: committed[one] for one in partitions if one in committed}
-        self._committed = dict(found)
-        missing = [one for one in partitions if one not in found]
-        return found | dict(self.starts(self.cluster, missing)) if missing else found
+        known = {partition: committed[partition] for partition in partitions if partition in committed}
+        self._committed = dict(known)
+        missing = [partition for partition in partitions if partition not in known]
+        return known | dict(self.starts(self.cluster, missing)) if missing else known
 
 
 def _named(partitions: Sequence[TopicPartition]) -> str:

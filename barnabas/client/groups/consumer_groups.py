@@ -51,7 +51,7 @@ class Committed(NamedTuple):
     leader_epoch: int
 
 
-def _told(code: int) -> str | None:
+def _hint(code: int) -> str | None:
     """A sentence for an error of a group's deletion, which has no text in Kafka."""
     return {
         int(ErrorCode.NON_EMPTY_GROUP): "it has members; stop them first",
@@ -80,11 +80,11 @@ def describe_group(cluster: Cluster, group: str) -> DescribeGroupsResponseDescri
 
     def attempt(deadline: float) -> DescribeGroupsResponseDescribedGroup:
         node = cluster.coordinator(group, deadline)
-        answer = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups[0]
-        if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND or answer.group_state == "Dead":
+        response = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups[0]
+        if response.error_code == ErrorCode.GROUP_ID_NOT_FOUND or response.group_state == "Dead":
             raise no_such("group", group)
-        raise_for(answer.error_code, f"group {group!r}", answer.error_message)
-        return answer
+        raise_for(response.error_code, f"group {group!r}", response.error_message)
+        return response
 
     return cluster.retry(attempt)
 
@@ -103,7 +103,7 @@ def assigned_partitions(member: DescribedGroupMember) -> list[TopicPartition]:
 
 def committed_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
     """All committed offsets of a group."""
-    return {partition: one.offset for partition, one in committed(cluster, group).items()}
+    return {partition: position.offset for partition, position in committed(cluster, group).items()}
 
 
 def committed(cluster: Cluster, group: str) -> dict[TopicPartition, Committed]:
@@ -118,11 +118,11 @@ def committed(cluster: Cluster, group: str) -> dict[TopicPartition, Committed]:
             old = node.call(request, OffsetFetchResponse, deadline, version)
             raise_for(old.error_code, f"offsets of group {group!r}")
             return {(t.name, p.partition_index): _committed(p) for t in old.topics for p in t.partitions}
-        answer = node.call(request, OffsetFetchResponse, deadline, version).groups[0]
-        raise_for(answer.error_code, f"offsets of group {group!r}")
-        return {(t.name, p.partition_index): _committed(p) for t in answer.topics for p in t.partitions}
+        response = node.call(request, OffsetFetchResponse, deadline, version).groups[0]
+        raise_for(response.error_code, f"offsets of group {group!r}")
+        return {(t.name, p.partition_index): _committed(p) for t in response.topics for p in t.partitions}
 
-    return {partition: one for partition, one in cluster.retry(attempt).items() if one.offset >= 0}
+    return {partition: position for partition, position in cluster.retry(attempt).items() if position.offset >= 0}
 
 
 def _committed(part: OffsetFetchResponsePartition | OffsetFetchResponsePartitions) -> Committed:
@@ -160,7 +160,7 @@ def delete_group(cluster: Cluster, group: str) -> None:
         if result.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
             raise no_such("group", group, error_for(result.error_code, f"group {group!r}", result.error_message))
         about = f"cannot delete group {group!r}"
-        raise_for(result.error_code, about, result.error_message, _told(result.error_code))
+        raise_for(result.error_code, about, result.error_message, _hint(result.error_code))
 
     cluster.retry(attempt)
 
@@ -180,16 +180,16 @@ def delete_offsets(
     )
 
     def attempt(deadline: float) -> dict[TopicPartition, KafkaError | None]:
-        answer = cluster.coordinator(group, deadline).call(request, OffsetDeleteResponse, deadline)
-        if answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            raise no_such("group", group, error_for(answer.error_code, f"group {group!r}"))
-        raise_for(answer.error_code, f"group {group!r}")
+        response = cluster.coordinator(group, deadline).call(request, OffsetDeleteResponse, deadline)
+        if response.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
+            raise no_such("group", group, error_for(response.error_code, f"group {group!r}"))
+        raise_for(response.error_code, f"group {group!r}")
         return {
-            (topic.name, one.partition_index): outcome_for(
-                one.error_code, f"{topic.name}-{one.partition_index}", hint=_told(one.error_code)
+            (topic.name, partition.partition_index): outcome_for(
+                partition.error_code, f"{topic.name}-{partition.partition_index}", hint=_hint(partition.error_code)
             )
-            for topic in answer.topics
-            for one in topic.partitions
+            for topic in response.topics
+            for partition in topic.partitions
         }
 
     return cluster.retry(attempt)

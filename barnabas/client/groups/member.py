@@ -7,6 +7,7 @@ done by calls: `join` waits until the group is balanced, `tick` has to be called
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import cycle
 from select import select
 from time import monotonic
@@ -76,7 +77,7 @@ def assign_round_robin(
     members = cycle(subscriptions)
     for topic in sorted({topic for topics in subscriptions.values() for topic in topics}):
         for index in range(partition_counts.get(topic, 0)):
-            member = next(one for one in members if topic in subscriptions[one])
+            member = next(candidate for candidate in members if topic in subscriptions[candidate])
             assigned[member].append((topic, index))
     return assigned
 
@@ -101,28 +102,26 @@ _LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION, ErrorCode.RE
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
+@dataclass(eq=False)
 class GroupMember:
     """One membership. `find_topics` returns the names of the topics to subscribe to.
 
     Errors of all calls: KafkaError, NotFound, TimedOut, Unreachable.
     """
 
-    def __init__(
-        self, cluster: Cluster, group: str, find_topics: Callable[[Cluster], Sequence[str]], instance_id: str | None
-    ) -> None:
-        self.cluster = cluster
-        self.group = group
-        self.find_topics = find_topics
-        self.instance_id = instance_id
-        self.member_id = ""
-        self.generation = -1
-        self.must_join = True
-        self._sizes: dict[str, int] = {}
-        self._node: NodeConnection | None = None
-        self._heartbeat_at = 0.0
-        self._heartbeat_waits = False
-        self._refresh_at = 0.0
-        self._failure: Exception | None = None
+    cluster: Cluster
+    group: str
+    find_topics: Callable[[Cluster], Sequence[str]]
+    instance_id: str | None
+    member_id: str = field(default="", init=False)
+    generation: int = field(default=-1, init=False)
+    must_join: bool = field(default=True, init=False)
+    _sizes: dict[str, int] = field(default_factory=dict, init=False)
+    _node: NodeConnection | None = field(default=None, init=False)
+    _heartbeat_at: float = field(default=0.0, init=False)
+    _heartbeat_waits: bool = field(default=False, init=False)
+    _refresh_at: float = field(default=0.0, init=False)
+    _failure: Exception | None = field(default=None, init=False)
 
     # --- joining
 
@@ -200,8 +199,10 @@ class GroupMember:
         self, protocol: str, members: Sequence[JoinGroupResponseMember]
     ) -> list[SyncGroupRequestAssignment]:
         """Assign partitions to all members, as the leader."""
-        ordered = sorted(members, key=lambda one: (one.group_instance_id is None, one.group_instance_id, one.member_id))
-        subscriptions = {one.member_id: _subscribed(bytes(one.metadata)) for one in ordered}
+        ordered = sorted(
+            members, key=lambda member: (member.group_instance_id is None, member.group_instance_id, member.member_id)
+        )
+        subscriptions = {member.member_id: _subscribed(bytes(member.metadata)) for member in ordered}
         every = {topic for topics in subscriptions.values() for topic in topics}
         self._sizes = self._partition_counts(sorted(every))
         assigned = ASSIGNORS[protocol](subscriptions, self._sizes)
@@ -215,7 +216,9 @@ class GroupMember:
         response = self.cluster.retry(lambda deadline: self.cluster.metadata(topics, deadline)) if topics else None
         if response is None:
             return {}
-        return {one.name or "": len(one.partitions) for one in response.topics if one.error_code == ErrorCode.NONE}
+        return {
+            topic.name or "": len(topic.partitions) for topic in response.topics if topic.error_code == ErrorCode.NONE
+        }
 
     # --- between rebalances
 
@@ -357,7 +360,7 @@ class GroupMember:
         node = self._coordinator(monotonic() + self.cluster.timeout_s)
         outcome: list[tuple[Message | None, ClientError | None]] = []
         give_up_at = monotonic() + REBALANCE_TIMEOUT_MS / 1000 + self.cluster.timeout_s
-        node.send(request, lambda answer, error: outcome.append((answer, error)))
+        node.send(request, lambda response, error: outcome.append((response, error)))
         while not outcome:
             on_wait()
             if monotonic() > give_up_at:
@@ -365,10 +368,10 @@ class GroupMember:
                 raise TimedOut(f"group {self.group!r}: {node.address} did not answer")
             if node.is_open and select([node], [], [], PAUSE_S)[0]:
                 node.receive()
-        answer, failure = outcome[0]
-        if failure is not None or not isinstance(answer, reply):
+        response, failure = outcome[0]
+        if failure is not None or not isinstance(response, reply):
             raise failure or Unreachable(f"the connection to {node.address} was lost")
-        return answer
+        return response
 
 
 def _subscribed(metadata: bytes) -> list[str]:

@@ -6,9 +6,11 @@ Errors: `KafkaError` from the broker, `NotFound`, `TimedOut`, `Unreachable`.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
+from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import (
     AlterShareGroupOffsetsRequest,
@@ -23,10 +25,6 @@ from barnabas.wire.messages.share_groups import (
     DescribeShareGroupOffsetsResponse,
 )
 
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
-
 
 class ShareOffset(NamedTuple):
     """The start offset of a share group in a partition."""
@@ -40,19 +38,21 @@ class ShareOffset(NamedTuple):
 
 def share_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, ShareOffset]:
     """All partitions of the group."""
-    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    group_request = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
 
     def attempt(deadline: float) -> dict[TopicPartition, ShareOffset]:
-        request = DescribeShareGroupOffsetsRequest(groups=[asked])
-        answer = cluster.coordinator(group, deadline).call(request, DescribeShareGroupOffsetsResponse, deadline)
-        (found,) = answer.groups
-        _check(found.error_code, group, found.error_message)
+        request = DescribeShareGroupOffsetsRequest(groups=[group_request])
+        response = cluster.coordinator(group, deadline).call(request, DescribeShareGroupOffsetsResponse, deadline)
+        (described,) = response.groups
+        _check(described.error_code, group, described.error_message)
         offsets = {}
-        for topic in found.topics:
-            for one in topic.partitions:
-                raise_for(one.error_code, f"{topic.topic_name}-{one.partition_index}", one.error_message)
-                offsets[topic.topic_name, one.partition_index] = ShareOffset(
-                    one.start_offset, one.leader_epoch, one.lag
+        for topic in described.topics:
+            for partition in topic.partitions:
+                raise_for(
+                    partition.error_code, f"{topic.topic_name}-{partition.partition_index}", partition.error_message
+                )
+                offsets[topic.topic_name, partition.partition_index] = ShareOffset(
+                    partition.start_offset, partition.leader_epoch, partition.lag
                 )
         return dict(sorted(offsets.items()))
 
@@ -71,11 +71,13 @@ def move_share_group(cluster: Cluster, group: str, offsets: Mapping[TopicPartiti
     )
 
     def attempt(deadline: float) -> None:
-        answer = cluster.coordinator(group, deadline).call(request, AlterShareGroupOffsetsResponse, deadline)
-        _check(answer.error_code, group, answer.error_message)
-        for topic in answer.responses:
-            for one in topic.partitions:
-                raise_for(one.error_code, f"{topic.topic_name}-{one.partition_index}", one.error_message)
+        response = cluster.coordinator(group, deadline).call(request, AlterShareGroupOffsetsResponse, deadline)
+        _check(response.error_code, group, response.error_message)
+        for topic in response.responses:
+            for partition in topic.partitions:
+                raise_for(
+                    partition.error_code, f"{topic.topic_name}-{partition.partition_index}", partition.error_message
+                )
 
     cluster.retry(attempt)
 
@@ -87,11 +89,11 @@ def forget_share_topics(cluster: Cluster, group: str, topics: Collection[str]) -
     )
 
     def attempt(deadline: float) -> dict[str, KafkaError | None]:
-        answer = cluster.coordinator(group, deadline).call(request, DeleteShareGroupOffsetsResponse, deadline)
-        _check(answer.error_code, group, answer.error_message)
+        response = cluster.coordinator(group, deadline).call(request, DeleteShareGroupOffsetsResponse, deadline)
+        _check(response.error_code, group, response.error_message)
         return {
-            one.topic_name: outcome_for(one.error_code, f"topic {one.topic_name!r}", one.error_message)
-            for one in answer.responses
+            result.topic_name: outcome_for(result.error_code, f"topic {result.topic_name!r}", result.error_message)
+            for result in response.responses
         }
 
     return cluster.retry(attempt)

@@ -6,35 +6,56 @@ the broker, `NotFound`, `TimedOut`, `Unreachable`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from barnabas.client.errors import NotFound, no_such, raise_for
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import NodeConnection
+from barnabas.client.errors import NotFound, error_for, no_such, raise_for
 from barnabas.client.groups.consumer_groups import assigned_partitions, describe_group, list_groups
+from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.consumer_groups import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeResponseAssignment,
+    ConsumerGroupDescribeResponseDescribedGroup,
+)
+from barnabas.wire.messages.groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+)
+from barnabas.wire.messages.share_groups import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+    ShareGroupDescribeResponseAssignment,
+    ShareGroupDescribeResponseDescribedGroup,
+)
+from barnabas.wire.messages.streams_groups import (
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    StreamsGroupDescribeResponseDescribedGroup,
+    StreamsGroupDescribeResponseMember,
+)
 
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.connection import NodeConnection
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeResponseDescribedGroup
-    from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup
-    from barnabas.wire.messages.share_groups import ShareGroupDescribeResponseDescribedGroup
-    from barnabas.wire.messages.streams_groups import (
-        StreamsGroupDescribeResponseDescribedGroup,
-        StreamsGroupDescribeResponseMember,
-    )
+CLASSIC_MEMBER = 0
+"""ConsumerGroupDescribe's member type of a member that uses the classic protocol."""
 
 
 class MemberView(NamedTuple):
-    """A member and its partitions."""
+    """A member and its partitions. Classic members have no epoch; only members of consumer groups have a target."""
 
     member_id: str
     instance_id: str | None
     client_id: str
     client_host: str
     partitions: list[TopicPartition]
+    epoch: int | None = None
+    target: Sequence[TopicPartition] = ()
+    is_upgraded: bool | None = None
+    """Whether it uses the consumer protocol; None if the broker does not say."""
 
 
 class GroupView(NamedTuple):
@@ -47,6 +68,8 @@ class GroupView(NamedTuple):
     protocol_type: str
     assignor: str
     members: list[MemberView]
+    epoch: int | None = None
+    assignment_epoch: int | None = None
 
 
 def group_type(cluster: Cluster, group: str) -> str:
@@ -56,7 +79,7 @@ def group_type(cluster: Cluster, group: str) -> str:
 
 def group_types(cluster: Cluster, groups: Collection[str]) -> dict[str, str]:
     """The type of each group, in the order given. `NotFound` for the first that does not exist."""
-    known = {one.group_id: one.group_type.lower() or "classic" for one in list_groups(cluster)}
+    known = {group.group_id: group.group_type.lower() or "classic" for group in list_groups(cluster)}
     for group in groups:
         if group not in known:
             raise no_such("group", group)
@@ -100,67 +123,109 @@ def _described(
     return describe(cluster.coordinator(group, deadline), group, deadline)
 
 
-def _classic(found: DescribeGroupsResponseDescribedGroup) -> GroupView:
+def consumer_group_for_tools(cluster: Cluster, group: str) -> tuple[GroupView, str]:
+    """A group of the consumer or the classic protocol, and its coordinator as Kafka's tools print it.
+
+    A classic group that does not exist has the state Dead on older brokers.
+    """
+
+    def attempt(deadline: float) -> tuple[GroupView, str]:
+        node = cluster.coordinator(group, deadline)
+        try:
+            view = _consumer(node, group, deadline)
+        except NotFound:
+            described = node.call(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse, deadline).groups[0]
+            raise_for(described.error_code, f"group {group!r}", described.error_message)
+            view = _classic(described)
+        return view, _coordinator_text(cluster, node)
+
+    return cluster.retry(attempt)
+
+
+def share_group_for_tools(cluster: Cluster, group: str) -> tuple[GroupView, str]:
+    """A share group, and its coordinator as Kafka's tools print it."""
+
+    def attempt(deadline: float) -> tuple[GroupView, str]:
+        node = cluster.coordinator(group, deadline)
+        return _share(node, group, deadline), _coordinator_text(cluster, node)
+
+    return cluster.retry(attempt)
+
+
+def _coordinator_text(cluster: Cluster, node: NodeConnection) -> str:
+    ids = [str(other.node_id) for other in cluster.nodes.values() if (other.host, other.port) == (node.host, node.port)]
+    return f"{node.host}:{node.port}  ({ids[0] if ids else '-'})"
+
+
+def _classic(described: DescribeGroupsResponseDescribedGroup) -> GroupView:
     members = [
-        MemberView(one.member_id, one.group_instance_id, one.client_id, one.client_host, list(assigned_partitions(one)))
-        for one in found.members
+        MemberView(
+            *(member.member_id, member.group_instance_id, member.client_id, member.client_host),
+            list(assigned_partitions(member)),
+        )
+        for member in described.members
     ]
-    return GroupView(found.group_id, "classic", found.group_state, found.protocol_type, found.protocol_data, members)
+    return GroupView(
+        described.group_id, "classic", described.group_state, described.protocol_type, described.protocol_data, members
+    )
 
 
 def _consumer(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
-
     request = ConsumerGroupDescribeRequest(group_ids=[group])
-    found = node.call(request, ConsumerGroupDescribeResponse, deadline).groups[0]
-    _check(found.error_code, group, found.error_message)
+    described = node.call(request, ConsumerGroupDescribeResponse, deadline).groups[0]
+    _check(described.error_code, group, described.error_message)
     members = [
         MemberView(
-            one.member_id,
-            one.instance_id,
-            one.client_id,
-            one.client_host,
-            [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+            *(member.member_id, member.instance_id, member.client_id, member.client_host),
+            _partitions(member.assignment),
+            member.member_epoch,
+            _partitions(member.target_assignment),
+            None if member.member_type < 0 else member.member_type != CLASSIC_MEMBER,
         )
-        for one in found.members
+        for member in described.members
     ]
-    return _modern(found, "consumer", found.assignor_name, members)
+    return _modern(described, "consumer", described.assignor_name, members)
 
 
 def _share(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from barnabas.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
-
-    found = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups[0]
-    _check(found.error_code, group, found.error_message)
+    described = node.call(ShareGroupDescribeRequest(group_ids=[group]), ShareGroupDescribeResponse, deadline).groups[0]
+    _check(described.error_code, group, described.error_message)
     members = [
         MemberView(
-            one.member_id,
-            None,
-            one.client_id,
-            one.client_host,
-            [(topic.topic_name, index) for topic in one.assignment.topic_partitions for index in topic.partitions],
+            *(member.member_id, None, member.client_id, member.client_host),
+            _partitions(member.assignment),
+            member.member_epoch,
         )
-        for one in found.members
+        for member in described.members
     ]
-    return _modern(found, "share", found.assignor_name, members)
+    return _modern(described, "share", described.assignor_name, members)
+
+
+def _partitions(
+    assignment: ConsumerGroupDescribeResponseAssignment | ShareGroupDescribeResponseAssignment,
+) -> list[TopicPartition]:
+    return [(topic.topic_name, index) for topic in assignment.topic_partitions for index in topic.partitions]
 
 
 def _streams(node: NodeConnection, group: str, deadline: float) -> GroupView:
-    from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
-
     request = StreamsGroupDescribeRequest(group_ids=[group])
-    found = node.call(request, StreamsGroupDescribeResponse, deadline).groups[0]
-    _check(found.error_code, group, found.error_message)
-    subtopologies = (found.topology.subtopologies or []) if found.topology is not None else []
+    described = node.call(request, StreamsGroupDescribeResponse, deadline).groups[0]
+    _check(described.error_code, group, described.error_message)
+    subtopologies = (described.topology.subtopologies or []) if described.topology is not None else []
     topics = {
-        one.subtopology_id: [*one.source_topics, *(topic.name for topic in one.repartition_source_topics)]
-        for one in subtopologies
+        subtopology.subtopology_id: [
+            *subtopology.source_topics,
+            *(topic.name for topic in subtopology.repartition_source_topics),
+        ]
+        for subtopology in subtopologies
     }
     members = [
-        MemberView(one.member_id, one.instance_id, one.client_id, one.client_host, _task_partitions(one, topics))
-        for one in found.members
+        MemberView(
+            member.member_id, member.instance_id, member.client_id, member.client_host, _task_partitions(member, topics)
+        )
+        for member in described.members
     ]
-    return _modern(found, "streams", found.assignor_name or "", members)
+    return _modern(described, "streams", described.assignor_name or "", members)
 
 
 def _task_partitions(member: StreamsGroupDescribeResponseMember, topics: dict[str, list[str]]) -> list[TopicPartition]:
@@ -174,20 +239,21 @@ def _task_partitions(member: StreamsGroupDescribeResponseMember, topics: dict[st
 
 
 def _modern(
-    found: ConsumerGroupDescribeResponseDescribedGroup
+    described: ConsumerGroupDescribeResponseDescribedGroup
     | ShareGroupDescribeResponseDescribedGroup
     | StreamsGroupDescribeResponseDescribedGroup,
     kind: str,
     assignor: str,
     members: list[MemberView],
 ) -> GroupView:
-    return GroupView(found.group_id, kind, found.group_state, kind, assignor, members)
+    epochs = (described.group_epoch, described.assignment_epoch)
+    return GroupView(described.group_id, kind, described.group_state, kind, assignor, members, *epochs)
 
 
 def _check(code: int, group: str, message: str | None) -> None:
-    if code == ErrorCode.GROUP_ID_NOT_FOUND:
-        raise no_such("group", group)
-    raise_for(code, f"group {group!r}", message)
+    error = error_for(code, f"group {group!r}", message)
+    if error is not None:
+        raise no_such("group", group, error) if error.code == ErrorCode.GROUP_ID_NOT_FOUND else error
 
 
 _DESCRIBED_BY: dict[str, Callable[[NodeConnection, str, float], GroupView]] = {

@@ -41,19 +41,23 @@ def decide(
     for rule in listed:
         authorizer.index.add(rule)
     resource_type = rules.ResourceType[question.resource_type]
-    found = authorizer.decide(
+    decision = authorizer.decide(
         question.principal,
         java_host(question.host),
         rules.Operation[question.operation],
         resource_type,
         question.name,
     )
-    if found.rule == SUPER_USER:
+    if decision.rule == SUPER_USER:
         return Decision(True, None, f"{question.principal} is a super user")
-    if found.acl is not None:
-        why = "an ACL allows it, and none denies it" if found.is_allowed else "an ACL denies it, whatever others allow"
-        return Decision(found.is_allowed, listed[found.acl], why)
-    if found.rule == DEFAULT_ALLOW:
+    if decision.acl is not None:
+        why = (
+            "an ACL allows it, and none denies it"
+            if decision.is_allowed
+            else "an ACL denies it, which comes before ACLs that allow it"
+        )
+        return Decision(decision.is_allowed, listed[decision.acl], why)
+    if decision.rule == DEFAULT_ALLOW:
         return Decision(True, None, "the resource has no ACL, and allow.everyone.if.no.acl.found is true")
     has_acls = any(True for _ in authorizer.index.buckets_of(resource_type, question.name))
     why = "the resource has ACLs, but none of them is about this" if has_acls else "the resource has no ACL"

@@ -31,10 +31,10 @@ def login_missing(channel: Channel, has_tls: bool) -> AuthenticationFailed | Non
     `channel` is a new connection to it.
     """
     deadline = monotonic() + PATIENCE_S
-    answer = channel.call(SaslHandshakeRequest(mechanism="?"), SaslHandshakeResponse, deadline)
-    if not answer.mechanisms:
+    response = channel.call(SaslHandshakeRequest(mechanism="?"), SaslHandshakeResponse, deadline)
+    if not response.mechanisms:
         return None
     return AuthenticationFailed(
         f"the listener at {channel.address} expects a log-in: set security.protocol to "
-        f"{'SASL_SSL' if has_tls else 'SASL_PLAINTEXT'} and sasl.mechanism to one of {', '.join(answer.mechanisms)}"
+        f"{'SASL_SSL' if has_tls else 'SASL_PLAINTEXT'} and sasl.mechanism to one of {', '.join(response.mechanisms)}"
     )

@@ -7,7 +7,7 @@ broker's message, and is not tried again. No error shows a password or a token.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from barnabas.client.errors import AuthenticationFailed
 from barnabas.client.security.scram import login
@@ -20,9 +20,7 @@ from barnabas.wire.messages.sasl import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-
-if TYPE_CHECKING:
-    from barnabas.wire.schema import Message
+from barnabas.wire.schema import Message
 
 Reply = TypeVar("Reply", bound="Message")
 MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -92,12 +90,12 @@ class _Steps:
 
     def send(self, message: bytes) -> bytes:
         request = SaslAuthenticateRequest(auth_bytes=message)
-        answer = self._connection.call(request, SaslAuthenticateResponse, self._deadline)
-        if answer.error_code:
-            why = answer.error_message or f"error {answer.error_code}"
+        response = self._connection.call(request, SaslAuthenticateResponse, self._deadline)
+        if response.error_code:
+            why = response.error_message or f"error {response.error_code}"
             raise AuthenticationFailed(f"the broker at {self.address} does not let this client in: {why}")
-        self.lifetime_ms = answer.session_lifetime_ms
-        return bytes(answer.auth_bytes)
+        self.lifetime_ms = response.session_lifetime_ms
+        return bytes(response.auth_bytes)
 
 
 def _scram(steps: _Steps, sasl: Sasl) -> None:

@@ -108,11 +108,11 @@ def _context(keys: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def _versions(context: ssl.SSLContext, text: str) -> None:
-    wanted = [word.strip() for word in text.split(",") if word.strip()] or list(TLS_VERSIONS)
-    unknown = [word for word in wanted if word not in TLS_VERSIONS]
+    words = [word.strip() for word in text.split(",") if word.strip()] or list(TLS_VERSIONS)
+    unknown = [word for word in words if word not in TLS_VERSIONS]
     if unknown:
         raise SecurityError(f"ssl.enabled.protocols must be some of {', '.join(TLS_VERSIONS)}, not {unknown[0]!r}")
-    versions = [TLS_VERSIONS[word] for word in wanted]
+    versions = [TLS_VERSIONS[word] for word in words]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
 
 
@@ -148,12 +148,12 @@ def _sasl(keys: Mapping[str, str]) -> Sasl:
 
     mechanism = keys.get("sasl.mechanism", "").upper()
     if mechanism not in MECHANISMS:
-        given = f"not {mechanism}" if mechanism else "which has no default here"
-        raise SecurityError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}, {given}")
+        described = f"not {mechanism}" if mechanism else "which has no default here"
+        raise SecurityError(f"sasl.mechanism must be one of {', '.join(MECHANISMS)}, {described}")
     login = parse_jaas(keys["sasl.jaas.config"]) if "sasl.jaas.config" in keys else None
-    wanted = LoginModule(LOGIN_MODULES[mechanism], {}).class_name
-    if login is not None and login.class_name != wanted:
-        raise SecurityError(f"sasl.jaas.config must have {wanted} for {mechanism}, not {login.class_name}")
+    class_name = LoginModule(LOGIN_MODULES[mechanism], {}).class_name
+    if login is not None and login.class_name != class_name:
+        raise SecurityError(f"sasl.jaas.config must have {class_name} for {mechanism}, not {login.class_name}")
     if mechanism == "OAUTHBEARER":
         from barnabas.client.security.oauth import token_source
 

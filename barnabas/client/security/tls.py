@@ -44,7 +44,7 @@ class TlsSocket:
             except ssl.SSLWantReadError:
                 pass
             except ssl.SSLError as error:
-                self._say_why()
+                self._send_alert()
                 raise TlsFailed(handshake_trouble(error, self._address)) from None
             self._flush()
             self._plain.settimeout(max(0.001, deadline - monotonic()))
@@ -58,7 +58,7 @@ class TlsSocket:
                 raise TlsFailed(_closed(self._address))
             self._incoming.write(data)
 
-    def _say_why(self) -> None:
+    def _send_alert(self) -> None:
         """Send the alert that OpenSSL has made, for the log of the broker."""
         try:
             self._flush()
@@ -147,12 +147,12 @@ def _certificate_trouble(error: ssl.SSLCertVerificationError, address: str) -> s
 
 def _alert(error: ssl.SSLError) -> str:
     reason = error.reason or ""
-    said = reason.rpartition("ALERT_")[2].lower().replace("_", " ")
+    alert = reason.rpartition("ALERT_")[2].lower().replace("_", " ")
     if reason.endswith(CERTIFICATE_WANTED):
-        return f"{said}: does it want a certificate of the client, in ssl.keystore.location?"
+        return f"{alert}: does it want a certificate of the client, in ssl.keystore.location?"
     if reason.endswith(("UNKNOWN_CA", "CERTIFICATE_UNKNOWN", "CERTIFICATE_EXPIRED", "CERTIFICATE_REVOKED")):
-        return f"it does not accept the client's certificate ({said})"
-    return said or str(error)
+        return f"it does not accept the client's certificate ({alert})"
+    return alert or str(error)
 
 
 def _not_tls(address: str) -> str:

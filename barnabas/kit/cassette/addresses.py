@@ -20,10 +20,10 @@ _known: dict[type[StructBase], bool] = {}
 
 def has_addresses(kind: type[StructBase]) -> bool:
     """Whether a message, or a struct in it, has an address of a broker."""
-    found = _known.get(kind)
-    if found is None:
-        found = _known[kind] = _is_address(kind) or any(map(has_addresses, _children(kind)))
-    return found
+    if kind not in _known:
+        children = [field.struct_class for field in kind.declared if field.struct_class is not None]
+        _known[kind] = _is_address(kind) or any(map(has_addresses, children))
+    return _known[kind]
 
 
 def replace_addresses(struct: Any, replacement: Callable[[Address], Address]) -> None:
@@ -34,13 +34,9 @@ def replace_addresses(struct: Any, replacement: Callable[[Address], Address]) ->
     for field in kind.declared:
         if field.struct_class is not None and has_addresses(field.struct_class):
             value = getattr(struct, field.name)
-            for one in value if isinstance(value, list | tuple) else () if value is None else (value,):
-                replace_addresses(one, replacement)
+            for part in value if isinstance(value, list | tuple) else () if value is None else (value,):
+                replace_addresses(part, replacement)
 
 
 def _is_address(kind: type[StructBase]) -> bool:
     return {"host", "port"} <= {field.name for field in kind.declared}
-
-
-def _children(kind: type[StructBase]) -> list[type[StructBase]]:
-    return [field.struct_class for field in kind.declared if field.struct_class is not None]

@@ -56,10 +56,10 @@ def closed(body: Any) -> Any:
 
 def _replaced(body: Any, replace: Callable[[Any], Any]) -> Any:
     if isinstance(body, list):
-        return [_replaced(one, replace) for one in body]
+        return [_replaced(part, replace) for part in body]
     if not isinstance(body, dict):
         return body
-    return {name: replace(one) if name == RECORDS else _replaced(one, replace) for name, one in body.items()}
+    return {name: replace(part) if name == RECORDS else _replaced(part, replace) for name, part in body.items()}
 
 
 def _opened(text: Any) -> Any:
@@ -68,8 +68,8 @@ def _opened(text: Any) -> Any:
     try:
         batches = list(iter_batches(b64decode(text), partial_ok=True))
         shown = list(map(_shown, batches))
-        made = list(map(_made, shown))
-        is_same = [_content(BatchView(one)) for one in made] == list(map(_content, batches))
+        built_again = list(map(_built, shown))
+        is_same = [_content(BatchView(batch)) for batch in built_again] == list(map(_content, batches))
     except (KafkaError, ValueError):
         return text
     return shown if shown and is_same else text
@@ -79,7 +79,7 @@ def _closed(shown: Any) -> Any:
     if not isinstance(shown, list):
         return shown
     try:
-        return b64encode(b"".join(map(_made, shown))).decode("ascii")
+        return b64encode(b"".join(map(_built, shown))).decode("ascii")
     except (AttributeError, KeyError, TypeError, struct.error) as error:
         raise ValueError(f"records: {type(error).__name__}: {error}") from None
 
@@ -117,7 +117,7 @@ def _record(record: Record) -> dict[str, Any]:
     return shown
 
 
-def _made(shown: dict[str, Any]) -> bytes:
+def _built(shown: dict[str, Any]) -> bytes:
     header = _DEFAULTS | shown
     builder = BatchBuilder(
         header["baseOffset"],
@@ -132,9 +132,9 @@ def _made(shown: dict[str, Any]) -> bytes:
         log_append_time_ms=header["logAppendTimeMs"],
         delete_horizon_ms=header["deleteHorizonMs"],
     )
-    for one in header[RECORDS]:
-        headers = [(str(name), _data(value)) for name, value in one.get("headers", ())]
-        builder.append(one["timestamp"], _data(one["key"]), _data(one["value"]), headers, one["offset"])
+    for record in header[RECORDS]:
+        headers = [(str(name), _data(value)) for name, value in record.get("headers", ())]
+        builder.append(record["timestamp"], _data(record["key"]), _data(record["value"]), headers, record["offset"])
     return builder.build(header["lastOffset"])
 
 

@@ -36,7 +36,7 @@ class Groups:
     def add(self, api: ApiKey, request: Any, response: Any) -> None:
         """Store the groups and member ids in a request of the session and its response."""
         named = getattr(request, "groups", None) or ()
-        self._known.update([getattr(request, "group_id", ""), *[getattr(one, "group_id", one) for one in named]])
+        self._known.update([getattr(request, "group_id", ""), *[getattr(group, "group_id", group) for group in named]])
         if api == ApiKey.JOIN_GROUP and response is not None:
             self.given_ids.add(response.member_id)
         elif api == ApiKey.CONSUMER_GROUP_HEARTBEAT and response is not None and response.heartbeat_interval_ms:
@@ -54,10 +54,10 @@ class Groups:
         """The answer to any commit: which partitions it has, and when it is made, is a matter of time."""
         response = OffsetCommitResponse()
         for topic in request.topics:
-            parts = [OffsetCommitResponsePartition(partition_index=one.partition_index) for one in topic.partitions]
-            response.topics.append(
-                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts)
-            )
+            indexes = [partition.partition_index for partition in topic.partitions]
+            partitions = [OffsetCommitResponsePartition(partition_index=index) for index in indexes]
+            committed = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+            response.topics.append(committed)
         return response
 
     def unrecorded(self, api: ApiKey, request: Any) -> Message | None:
@@ -65,11 +65,11 @@ class Groups:
         if api == ApiKey.HEARTBEAT and self.knows(request):
             return HeartbeatResponse()
         if api == ApiKey.LEAVE_GROUP and self.knows(request):
-            left = [
-                MemberResponse(member_id=one.member_id, group_instance_id=one.group_instance_id)
-                for one in request.members
+            members = [
+                MemberResponse(member_id=member.member_id, group_instance_id=member.group_instance_id)
+                for member in request.members
             ]
-            return LeaveGroupResponse(members=left)
+            return LeaveGroupResponse(members=members)
         if api == ApiKey.CONSUMER_GROUP_HEARTBEAT and request.member_epoch != 0:
             interval = self._interval_ms.get(request.group_id)
             if interval is not None:
@@ -84,6 +84,6 @@ class Groups:
         if member and getattr(response, "member_id", None):
             response.member_id = member  # a client that makes its id itself makes another one in each run
         if api == ApiKey.SYNC_GROUP and response.error_code == 0:
-            for one in request.assignments:
-                self._assigned[request.group_id, one.member_id] = bytes(one.assignment)
+            for assigned in request.assignments:
+                self._assigned[request.group_id, assigned.member_id] = bytes(assigned.assignment)
             response.assignment = self._assigned.get((request.group_id, member), response.assignment)

@@ -37,7 +37,7 @@ class Sent(NamedTuple):
         return described(self.key, self.value)
 
 
-class Given(NamedTuple):
+class Span(NamedTuple):
     """The records of a partition in a response: from one offset on, to the one before `end`."""
 
     start: int
@@ -46,7 +46,7 @@ class Given(NamedTuple):
     took: float
 
     def __lt__(self, other: object) -> bool:
-        return isinstance(other, Given) and self.end < other.end
+        return isinstance(other, Span) and self.end < other.end
 
 
 def content(record: Record) -> tuple[bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]:
@@ -87,8 +87,8 @@ class Logs:
     def __init__(self) -> None:
         self._sent: dict[Place, list[Sent]] = defaultdict(list)
         """Records that were not produced again yet."""
-        self._given: dict[Place, list[Given]] = defaultdict(list)
-        """By the offset after their last record, each offset once."""
+        self._spans: dict[Place, list[Span]] = defaultdict(list)
+        """The responses by the offset after their last record, each offset once."""
         self._state: dict[Place, Any] = {}
         """The last answer for a partition: its high watermark and so on."""
         self.fetched: set[str] = set()
@@ -98,14 +98,14 @@ class Logs:
         """Store the records that a request wrote; without a response (acks=0) their offsets are not known."""
         offsets = {}
         for topic in () if response is None else response.responses:
-            for one in topic.partition_responses:
-                offsets[topic_of(topic), one.index] = one.base_offset if one.error_code == 0 else None
+            for result in topic.partition_responses:
+                offsets[topic_of(topic), result.index] = result.base_offset if result.error_code == 0 else None
         for topic in request.topic_data:
-            for one in topic.partition_data:
-                place = topic_of(topic), one.index
+            for partition in topic.partition_data:
+                place = topic_of(topic), partition.index
                 base = offsets.get(place, 0 if response is None else None)
                 if base is not None:
-                    records = records_of(bytes_of(one.records))
+                    records = records_of(bytes_of(partition.records))
                     self._sent[place] += [Sent(*content(record), base + at, took) for at, record in enumerate(records)]
 
     def add_fetch(self, request: Any, response: Any | None, took: float) -> None:
@@ -113,43 +113,39 @@ class Logs:
         self.fetched.update(map(topic_of, request.topics))
         for topic in () if response is None else response.responses:
             self.fetched.add(topic_of(topic))  # in a fetch session the request need not name it
-            for one in topic.partitions:
-                if one.error_code == 0:
-                    self._add_given((topic_of(topic), one.partition_index), one, took)
+            for partition in topic.partitions:
+                if partition.error_code == 0:
+                    self._add_span((topic_of(topic), partition.partition_index), partition, took)
 
-    def _add_given(self, place: Place, data: Any, took: float) -> None:
+    def _add_span(self, place: Place, data: Any, took: float) -> None:
         self._state[place] = data
         batches = list(iter_batches(bytes_of(data.records), partial_ok=True))
         if batches:
-            given = Given(batches[0].base_offset, batches[-1].next_offset, data, took)
-            known = self._given[place]
-            at = bisect_right(known, given)
-            if at == 0 or known[at - 1].end != given.end:
-                insort(known, given)
+            span = Span(batches[0].base_offset, batches[-1].next_offset, data, took)
+            known = self._spans[place]
+            at = bisect_right(known, span)
+            if at == 0 or known[at - 1].end != span.end:
+                insort(known, span)
 
     def take(self, place: Place, records: list[Record]) -> Sent | str:
         """The first of these records as the session produced it, or a sentence about the one that differs."""
         waiting = self._sent.get(place, [])
         first = None
         for record in records:
-            at = next((at for at, one in enumerate(waiting) if one.is_same(record)), None)
+            at = next((at for at, sent in enumerate(waiting) if sent.is_same(record)), None)
             if at is None:
-                asked = described(record.key, record.value)
-                return f"a record with {asked}; " + (f"next comes {waiting[0]}" if waiting else "none comes any more")
+                next_record = f"next comes {waiting[0]}" if waiting else "none comes any more"
+                return f"a record with {described(record.key, record.value)}; {next_record}"
             first = waiting[at] if first is None else first
             del waiting[at]
         return first or "no record"
 
-    def at(self, place: Place, offset: int) -> Given | str:
+    def at(self, place: Place, offset: int) -> Span | str:
         """The records returned from an offset on, none if there were none yet; or why they are not known."""
-        known = self._given.get(place, [])
-        at = bisect_right(known, offset, key=lambda one: one.end)
+        known = self._spans.get(place, [])
+        at = bisect_right(known, offset, key=lambda span: span.end)
         if at == len(known):
-            return Given(offset, offset, self._state.get(place), 0.0)
-        if at == 0 and offset < known[0].start and not self._is_start(place, offset):
+            return Span(offset, offset, self._state.get(place), 0.0)
+        if at == 0 and offset < known[0].start and offset != self._state[place].log_start_offset:
             return f"from offset {offset}; it was read from offset {known[0].start} on"
         return known[at]
-
-    def _is_start(self, place: Place, offset: int) -> bool:
-        """Whether the log began at an offset, so that nothing lies between it and the first records."""
-        return bool(offset == self._state[place].log_start_offset)

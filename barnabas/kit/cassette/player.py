@@ -63,10 +63,10 @@ class Player:
         try:
             answer = self.replay.answer(api, version, request)
         except MissingError as error:
-            refused = error.refusal or _refusal(api, version, request, str(error))
-            if refused is None:
+            refusal = error.refusal or _refusal(api, version, request, str(error))
+            if refusal is None:
                 raise
-            answer = Answer(refused, version)
+            answer = Answer(refusal, version)
         if answer is None:
             return
         replace_addresses(answer.message, lambda _: client.socket.getsockname()[:2])

@@ -82,9 +82,9 @@ class Proxy:
 
     def _port_of(self, broker: Address) -> int:
         """The proxy's port for a broker."""
-        known = self._listeners.get(broker)
-        if known is not None:
-            return int(known.getsockname()[1])
+        listening = self._listeners.get(broker)
+        if listening is not None:
+            return int(listening.getsockname()[1])
         if len(self._listeners) == MAX_BROKERS:
             raise ProtocolError(f"the brokers have had more than {MAX_BROKERS} addresses")
         _, port = self._listen(broker, (self._host, 0))
@@ -99,16 +99,13 @@ class Proxy:
         try:
             broker = await trio.open_tcp_stream(*upstream)
         except OSError as error:
-            self._tell_once(upstream, error)
+            if upstream not in self._unreachable:
+                self._unreachable.add(upstream)
+                logger.warning("No connection to the broker at %s:%d: %s", *upstream, error)
             return
         self._unreachable.discard(upstream)
         async with broker:
             await _Session(self, client, broker, next(self._numbers)).run()
-
-    def _tell_once(self, upstream: Address, error: OSError) -> None:
-        if upstream not in self._unreachable:
-            self._unreachable.add(upstream)
-            logger.warning("No connection to the broker at %s:%d: %s", *upstream, error)
 
     def now(self) -> float:
         """Seconds since the recording began."""
@@ -138,16 +135,12 @@ class _Session:
         try:
             async with trio.open_nursery() as nursery:
 
-                async def requests() -> None:
-                    await self._requests()
+                async def until_closed(direction: Callable[[], Awaitable[None]]) -> None:
+                    await direction()
                     nursery.cancel_scope.cancel()
 
-                async def responses() -> None:
-                    await self._responses()
-                    nursery.cancel_scope.cancel()
-
-                nursery.start_soon(requests)
-                nursery.start_soon(responses)
+                nursery.start_soon(until_closed, self._requests)
+                nursery.start_soon(until_closed, self._responses)
         except* (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # one side has closed the connection
         except* (ProtocolError, KafkaError, OSError) as group:
@@ -169,7 +162,7 @@ class _Session:
                 response_version=header.request_api_version,
             )
             _refuse_raw_tokens(exchange)
-            if _is_answered(exchange):
+            if _has_response(exchange):
                 self._waiting.append(exchange)
             else:
                 await self._proxy.keep(exchange)
@@ -179,11 +172,11 @@ class _Session:
         frames = Frames(self._broker)
         while (frame := await frames.next()) is not None:
             if not self._waiting:
-                raise ProtocolError("the broker has sent a response that nobody has asked for")
+                raise ProtocolError("the broker has sent a response without a request")
             exchange = self._waiting.popleft()
-            await self._client.send_all(await self._answered(exchange, frame))
+            await self._client.send_all(await self._completed(exchange, frame))
 
-    async def _answered(self, exchange: Exchange, frame: bytes) -> bytes:
+    async def _completed(self, exchange: Exchange, frame: bytes) -> bytes:
         """Complete an exchange; the response as the client gets it."""
         header, position = parse_response_header(frame, exchange.api, exchange.version)
         exchange.response = frame[position:]
@@ -198,7 +191,7 @@ class _Session:
         return b"".join(map(chunk_bytes, chunks))
 
 
-def _is_answered(exchange: Exchange) -> bool:
+def _has_response(exchange: Exchange) -> bool:
     """Whether the broker will respond: a Produce with acks=0 has no response."""
     if exchange.api != ApiKey.PRODUCE:
         return True

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from barnabas.kit.cassette.groups import Groups
-from barnabas.kit.cassette.logs import Given, Logs, Place, bytes_of, records_of, topic_of
+from barnabas.kit.cassette.logs import Logs, Place, Span, bytes_of, records_of, topic_of
 from barnabas.kit.cassette.signature import signature
-from barnabas.kit.cassette.text import name_of
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
@@ -63,15 +63,12 @@ class MissingError(Exception):
         self.refusal = refusal
 
 
-class Answer:
+class Answer(NamedTuple):
     """A response, the version to write it in, and how long the client is to wait for it, seconds."""
 
-    __slots__ = ("message", "version", "wait_s")
-
-    def __init__(self, message: Message, version: int, wait_s: float = 0.0) -> None:
-        self.message = message
-        self.version = version
-        self.wait_s = wait_s
+    message: Message
+    version: int
+    wait_s: float = 0.0
 
 
 class Replay:
@@ -91,10 +88,10 @@ class Replay:
         self._names: dict[str, str] = {}
         """Topics by their ids."""
         session = list(exchanges)
-        for one in session:
-            self._groups.add(one.api, one.request_message(), one.response_message())
-        for one in session:
-            self._add(one)
+        for exchange in session:
+            self._groups.add(exchange.api, exchange.request_message(), exchange.response_message())
+        for exchange in session:
+            self._add(exchange)
 
     def _add(self, exchange: Exchange) -> None:
         request: Any = exchange.request_message()
@@ -144,10 +141,11 @@ class Replay:
         key = self._key(api, version, request)
         queue = self._queues.get(key)
         if not queue:
-            made = self._metadata(version, request) if api == ApiKey.METADATA else self._groups.unrecorded(api, request)
-            if made is None:
+            is_metadata = api == ApiKey.METADATA
+            substitute = self._metadata(version, request) if is_metadata else self._groups.unrecorded(api, request)
+            if substitute is None:
                 raise MissingError(self._sentence(key), self._no_topics(version, request))
-            return Answer(made, version)
+            return Answer(substitute, version)
         exchange = queue[0] if len(queue) == 1 and api in REPEATED else queue.popleft()
         response: Any = exchange.response_message()
         self._groups.adapt(api, request, response)
@@ -157,11 +155,13 @@ class Replay:
         """Metadata of topics that were asked for in other requests, or of none; None if one of them was not."""
         if request.topics is None or version not in self._brokers:
             return None
-        found = [self._topics.get((version, str(topic.name))) for topic in request.topics]
-        if None in found:
+        topics = [self._topics.get((version, str(topic.name))) for topic in request.topics]
+        if None in topics:
             return None
-        known = cast("list[tuple[Exchange, Any]]", found)
-        last = max([one for one, _ in known], key=lambda one: one.at, default=self._brokers[version])
+        known = cast("list[tuple[Exchange, Any]]", topics)
+        last = max(
+            [exchange for exchange, _ in known], key=lambda exchange: exchange.at, default=self._brokers[version]
+        )
         message = cast("MetadataResponse", last.response_message())
         message.topics = [topic for _, topic in known]
         return message
@@ -187,13 +187,14 @@ class Replay:
         took = 0.0
         for topic in request.topic_data:
             answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
-            for one in topic.partition_data:
-                place = topic_of(topic), one.index
-                sent = self._logs.take(place, records_of(bytes_of(one.records)))
+            for partition in topic.partition_data:
+                place = topic_of(topic), partition.index
+                sent = self._logs.take(place, records_of(bytes_of(partition.records)))
                 if isinstance(sent, str):
                     raise MissingError(f"Produce to {self._shown(place)} of {sent}")
                 took = max(took, sent.took)
-                answered.partition_responses.append(PartitionProduceResponse(index=one.index, base_offset=sent.offset))
+                result = PartitionProduceResponse(index=partition.index, base_offset=sent.offset)
+                answered.partition_responses.append(result)
             response.responses.append(answered)
         return Answer(response, version, self._wait(took)) if request.acks else None
 
@@ -202,22 +203,22 @@ class Replay:
         waits = []
         for topic in request.topics:
             answered = FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id)
-            for one in topic.partitions:
-                given = self._given((topic_of(topic), one.partition), one.fetch_offset)
-                if given.end > given.start:
-                    waits.append(self._wait(given.took))
-                answered.partitions.append(_partition(one.partition, given))
+            for partition in topic.partitions:
+                span = self._recorded_at((topic_of(topic), partition.partition), partition.fetch_offset)
+                if span.end > span.start:
+                    waits.append(self._wait(span.took))
+                answered.partitions.append(_partition(partition.partition, span))
             response.responses.append(answered)
         return Answer(response, version, max(waits, default=request.max_wait_ms / 1000))
 
-    def _given(self, place: Place, offset: int) -> Given:
+    def _recorded_at(self, place: Place, offset: int) -> Span:
         if place[0] not in self._logs.fetched:
             known = ", ".join(sorted({self._names.get(topic, topic) for topic in self._logs.fetched})) or "none"
             raise MissingError(f"Fetch of {self._shown(place)}; topics that were fetched: {known}")
-        given = self._logs.at(place, offset)
-        if isinstance(given, str):
-            raise MissingError(f"Fetch of {self._shown(place)} {given}")
-        return given
+        span = self._logs.at(place, offset)
+        if isinstance(span, str):
+            raise MissingError(f"Fetch of {self._shown(place)} {span}")
+        return span
 
     def _commit(self, version: int, request: Any) -> Answer:
         if not self._groups.knows(request):
@@ -232,13 +233,13 @@ class Replay:
         return f"{self._names.get(topic, topic)}-{index}"
 
     def _sentence(self, key: tuple[ApiKey, int, str]) -> str:
-        api, version, asked = key
-        waiting = [(one[1], one[2], queue[0].at) for one, queue in self._queues.items() if one[0] == api and queue]
-        text = f"{name_of(api)} v{version} {_clipped(asked)}; "
+        api, version, request = key
+        text = f"{api_name(api)} v{version} {_clipped(request)}; "
+        waiting = [(queue[0].at, *other[1:]) for other, queue in self._queues.items() if other[0] == api and queue]
         if not waiting:
-            return f"{text}no {name_of(api)} comes any more"
-        next_version, expected, _ = min(waiting, key=lambda one: one[2])
-        return f"{text}next comes {name_of(api)} v{next_version} {_clipped(expected)}"
+            return f"{text}no {api_name(api)} comes any more"
+        _, next_version, expected = min(waiting, key=lambda exchange: exchange[0])
+        return f"{text}next comes {api_name(api)} v{next_version} {_clipped(expected)}"
 
 
 def _clipped(text: str) -> str:
@@ -253,13 +254,13 @@ def _log_in(version: int, request: Any) -> Answer:
     return Answer(SaslAuthenticateResponse(), version)
 
 
-def _partition(index: int, given: Given) -> FetchResponsePartitionData:
-    made = FetchResponsePartitionData(partition_index=index, records=_NO_RECORDS, high_watermark=given.start)
-    if given.data is not None:
-        made.high_watermark = given.data.high_watermark
-        made.last_stable_offset = given.data.last_stable_offset
-        made.log_start_offset = given.data.log_start_offset
-        if given.end > given.start:
-            made.records = given.data.records
-            made.aborted_transactions = given.data.aborted_transactions
-    return made
+def _partition(index: int, span: Span) -> FetchResponsePartitionData:
+    partition = FetchResponsePartitionData(partition_index=index, records=_NO_RECORDS, high_watermark=span.start)
+    if span.data is not None:
+        partition.high_watermark = span.data.high_watermark
+        partition.last_stable_offset = span.data.last_stable_offset
+        partition.log_start_offset = span.data.log_start_offset
+        if span.end > span.start:
+            partition.records = span.data.records
+            partition.aborted_transactions = span.data.aborted_transactions
+    return partition

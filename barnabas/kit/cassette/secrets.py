@@ -25,10 +25,10 @@ SECRET: Final = frozenset(
 def without_secrets(body: Any) -> Any:
     """The JSON of a message: secret bytes are empty, values of config keys that are passwords are `[hidden]`."""
     if isinstance(body, list):
-        return [without_secrets(one) for one in body]
+        return [without_secrets(part) for part in body]
     if not isinstance(body, dict):
         return body
-    kept = {name: "" if name in SECRET and one else without_secrets(one) for name, one in body.items()}
-    if isinstance(kept.get("name"), str) and isinstance(kept.get("value"), str) and is_password(kept["name"]):
-        kept["value"] = HIDDEN
-    return kept
+    public = {name: "" if name in SECRET and value else without_secrets(value) for name, value in body.items()}
+    if isinstance(public.get("name"), str) and isinstance(public.get("value"), str) and is_password(public["name"]):
+        public["value"] = HIDDEN
+    return public

@@ -43,20 +43,20 @@ _EPOCHS: Final = frozenset({"memberEpoch", "generationIdOrMemberEpoch"})
 
 def signature(request: Message, version: int, given_ids: Collection[str]) -> str:
     """Equal for requests that are the same; `given_ids` are the members' ids that a coordinator gave."""
-    return str(_kept(without_secrets(to_json(request, version)), given_ids))
+    return str(_compared(without_secrets(to_json(request, version)), given_ids))
 
 
-def _kept(value: Any, given_ids: Collection[str]) -> Any:
-    if isinstance(value, list):
-        return sorted([_kept(one, given_ids) for one in value], key=str)
-    if not isinstance(value, dict):
-        return value
-    kept = {}
-    for name, one in value.items():
+def _compared(body: Any, given_ids: Collection[str]) -> Any:
+    if isinstance(body, list):
+        return sorted([_compared(part, given_ids) for part in body], key=str)
+    if not isinstance(body, dict):
+        return body
+    compared = {}
+    for name, value in body.items():
         if name == "memberId":
-            kept[name] = one if not one or one in given_ids else "of the client"
+            compared[name] = value if not value or value in given_ids else "of the client"
         elif name in _EPOCHS:
-            kept[name] = min(one, 1) if name == "memberEpoch" else "any"
+            compared[name] = min(value, 1) if name == "memberEpoch" else "any"
         elif name not in LEFT_OUT:
-            kept[name] = _kept(one, given_ids)
-    return kept
+            compared[name] = _compared(value, given_ids)
+    return compared

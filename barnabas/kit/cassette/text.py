@@ -16,7 +16,7 @@ from barnabas.kit.cassette.batches import closed, opened
 from barnabas.kit.cassette.exchange import Exchange, request_version
 from barnabas.kit.cassette.secrets import without_secrets
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.codec.json_form import from_json, json_name, to_json
+from barnabas.wire.codec.json_form import api_name, from_json, to_json
 from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.registry import message_for
 
@@ -34,13 +34,7 @@ class CassetteError(ValueError):
     """A file that is no cassette, or not a whole one; the text says where it is wrong."""
 
 
-def name_of(api: ApiKey) -> str:
-    """The name of an API as Kafka writes it."""
-    name = json_name(api.name.lower())
-    return name[:1].upper() + name[1:]
-
-
-_NAMED: Final = {name_of(api): api for api in ApiKey}
+_NAMED: Final = {api_name(api): api for api in ApiKey}
 
 
 def text_of(exchange: Exchange) -> str:
@@ -51,7 +45,7 @@ def text_of(exchange: Exchange) -> str:
         "at_ms": _ms(exchange.at),
         "took_ms": None if exchange.took is None else _ms(exchange.took),
         "client_id": exchange.client_id,
-        "api": name_of(exchange.api),
+        "api": api_name(exchange.api),
         "version": exchange.version,
         "response_version": exchange.response_version,
         "request": _body(request, request_version(exchange.api, exchange.version)),
@@ -59,7 +53,7 @@ def text_of(exchange: Exchange) -> str:
     }
     if exchange.response_version == exchange.version:
         del value["response_version"]
-    members = [f"  {json.dumps(name)}: {_pretty(one, '  ')}" for name, one in value.items()]
+    members = [f"  {json.dumps(name)}: {_pretty(part, '  ')}" for name, part in value.items()]
     return "{\n" + ",\n".join(members) + "\n}\n"
 
 
@@ -85,11 +79,11 @@ def _check_header(line: str) -> None:
         value = json.loads(line)
     except ValueError:
         value = None
-    found = value.get("cassette") if isinstance(value, dict) else None
-    if found is None:
+    version = value.get("cassette") if isinstance(value, dict) else None
+    if version is None:
         raise CassetteError(f"it is no cassette: its first line must be {HEADER}")
-    if found != FORMAT:
-        raise CassetteError(f"it is a cassette of version {found}, and this Barnabas reads version {FORMAT}")
+    if version != FORMAT:
+        raise CassetteError(f"it is a cassette of version {version}, and this Barnabas reads version {FORMAT}")
 
 
 def _exchange(text: str, line: int) -> Exchange:
@@ -100,8 +94,8 @@ def _exchange(text: str, line: int) -> Exchange:
     try:
         return _of_json(value)
     except (AttributeError, KeyError, TypeError, ValueError, KafkaError, ProtocolError) as error:
-        said = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise CassetteError(f"the request that begins on line {line} cannot be used: {said}") from None
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise CassetteError(f"the request that begins on line {line} cannot be used: {reason}") from None
 
 
 def _of_json(value: Any) -> Exchange:
@@ -111,8 +105,7 @@ def _of_json(value: Any) -> Exchange:
     version, took = int(value["version"]), value["took_ms"]
     response_version = int(value.get("response_version", version))
     request_class, response_class = message_for(api)
-    asked = request_version(api, version)
-    request = from_json(request_class, closed(value["request"]), asked).encode(asked)
+    request = _encoded(request_class, value["request"], request_version(api, version))
     response = value["response"]
     return Exchange(
         connection=int(value["connection"]),
@@ -147,18 +140,18 @@ def _pretty(value: Any, indent: str) -> str:
         return flat
     inner = indent + "  "
     if isinstance(value, list):
-        return "[\n" + ",\n".join([inner + _pretty(one, inner) for one in value]) + f"\n{indent}]"
-    parts = [f"{inner}{json.dumps(name)}: {_pretty(one, inner)}" for name, one in value.items()]
+        return "[\n" + ",\n".join([inner + _pretty(part, inner) for part in value]) + f"\n{indent}]"
+    parts = [f"{inner}{json.dumps(name)}: {_pretty(part, inner)}" for name, part in value.items()]
     return "{\n" + ",\n".join(parts) + f"\n{indent}}}"
 
 
 def _may_fit(value: Any) -> bool:
     """Whether a value may be short enough for one line, found without writing all of it."""
-    left = WIDTH
+    room = WIDTH
     parts = [value]
-    while parts and left > 0:
+    while parts and room > 0:
         part = parts.pop()
-        left -= len(part) if isinstance(part, dict | list | str) else 1
-        if isinstance(part, dict | list) and left > 0:
+        room -= len(part) if isinstance(part, dict | list | str) else 1
+        if isinstance(part, dict | list) and room > 0:
             parts += part.values() if isinstance(part, dict) else part
-    return left > 0
+    return room > 0

@@ -27,7 +27,7 @@ from barnabas.broker.start_errors import StartError
 from barnabas.kit.channel.http_server import serve_control
 from barnabas.kit.clusters.clusters import Clusters
 from barnabas.kit.clusters.local_client import PRINCIPAL
-from barnabas.kit.clusters.opening import Opening
+from barnabas.kit.clusters.options import Options
 from barnabas.kit.clusters.virtual_cluster import VirtualCluster
 from barnabas.kit.errors import ControlError, NotFoundError
 from barnabas.kit.operations.registry import perform
@@ -86,7 +86,7 @@ class Host:
         nursery.start_soon(own.clock.run)
         self._clusters = Clusters(own, self._config_of, raise_descriptor_limit(), nursery)
         bound = listening.getsockname()
-        self._tell(own, f"{host}:{bound[1]}")
+        self._publish(own, f"{host}:{bound[1]}")
         nursery.start_soon(serve_control, listening, self._token, self.answer)
         if self._ends_with_stdin:
             nursery.start_soon(_end_with_stdin)
@@ -107,7 +107,7 @@ class Host:
         address = self._options.sets.get("listeners", "").partition(",")[0].partition("://")[2]
         return address.rpartition(":")[0] or "127.0.0.1"
 
-    def _tell(self, own: VirtualCluster, address: str) -> None:
+    def _publish(self, own: VirtualCluster, address: str) -> None:
         """Write address and token to the file that the parent process reads."""
         logger.info("The control channel is at http://%s", address)
         if self._file is None:
@@ -145,39 +145,40 @@ class Host:
         values.only(("lint", "ignore"))
         cluster = self._clusters[number]
         try:
-            answer: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
+            result: dict[str, Any] = {} if cluster.session is None else await cluster.session.end()
             if values.flag("lint", default=False):
-                from barnabas.kit.operations.recorded import found_at_close
+                from barnabas.kit.operations.recorded import findings_at_close
 
-                ignored = {str(one) for one in values.list_of("ignore")}
-                answer["findings"] = found_at_close(cluster, ignored)
+                ignored = set(map(str, values.list_of("ignore")))
+                result["findings"] = findings_at_close(cluster, ignored)
         finally:
             self._clusters.close(number)
-        return answer
+        return result
 
     async def _answer_about_all(self, method: str, values: dict[str, Any]) -> object:
         if method == "GET":
-            return {"clusters": [{"id": one.id, "bootstrap": one.bootstrap} for one in self._clusters.all()]}
+            clusters = self._clusters.all()
+            return {"clusters": [{"id": cluster.id, "bootstrap": cluster.bootstrap} for cluster in clusters]}
         if method != "POST":
             raise ControlError(f"{method} is not for {PREFIX}")
-        given = Values(values)
-        opening = Opening.of(given, (*SESSION, *SECURITY))
-        security = self._security_of(given)
+        request = Values(values)
+        options = Options.of(request, (*SESSION, *SECURITY))
+        security = self._security_of(request)
         if security is not None:
-            opening = self._secured(opening, security, given)
-        cluster = await self._clusters.open(opening, None if security is None else security.secured)
-        bootstrap = await self._with_session(cluster, given) or cluster.bootstrap
-        answer = {"id": cluster.id, "bootstrap": bootstrap}
-        return answer if security is None else answer | {"security": security.to_json()}
+            options = self._secured(options, security, request)
+        cluster = await self._clusters.open(options, None if security is None else security.secured)
+        bootstrap = await self._with_session(cluster, request) or cluster.bootstrap
+        result = {"id": cluster.id, "bootstrap": bootstrap}
+        return result if security is None else result | {"security": security.to_json()}
 
-    async def _with_session(self, cluster: VirtualCluster, given: Values) -> str | None:
+    async def _with_session(self, cluster: VirtualCluster, request: Values) -> str | None:
         """Have the clients' session recorded (`record`), or answered from a `cassette`: the address to use then."""
-        if not given.has("cassette") and not given.flag("record", default=False):
+        if not request.has("cassette") and not request.flag("record", default=False):
             return None
         from barnabas.kit.clusters.sessions import session_of
 
         try:
-            session = await session_of(cluster.bootstrap.split(",")[0], given)
+            session = await session_of(cluster.bootstrap.split(",")[0], request)
         except (ControlError, trio.Cancelled):
             self._clusters.close(cluster.id)
             raise
@@ -185,20 +186,20 @@ class Host:
         self._nursery.start_soon(session.run)
         return session.bootstrap
 
-    def _secured(self, opening: Opening, security: Security, given: Values) -> Opening:
+    def _secured(self, options: Options, security: Security, request: Values) -> Options:
         """The same with the config keys of a listener that wants a log-in. ControlError if it cannot have them."""
-        if opening.brokers is not None:
+        if options.brokers is not None:
             raise ControlError("auth and tls are for clusters with one broker")
-        if given.has("cassette") or given.flag("record", default=False):
+        if request.has("cassette") or request.flag("record", default=False):
             raise ControlError("a session of clients that log in or speak TLS is not recorded")
         own = security.keys(self._host)
-        if taken := sorted(own.keys() & opening.keys.keys()):
-            raise ControlError(f"auth and tls set {', '.join(taken)}, so config cannot")
-        return opening._replace(keys=own | dict(opening.keys))
+        if conflicting := sorted(own.keys() & options.keys.keys()):
+            raise ControlError(f"auth and tls set {', '.join(conflicting)}, so config cannot")
+        return options._replace(keys=own | dict(options.keys))
 
-    def _security_of(self, given: Values) -> Security | None:
+    def _security_of(self, request: Values) -> Security | None:
         """How clients log in at a cluster; None if they do not. The certificate is made with the first of them."""
-        auth, tls = given.text("auth", None), given.flag("tls", default=False)
+        auth, tls = request.text("auth", None), request.flag("tls", default=False)
         if auth is None and not tls:
             return None
         from barnabas.kit.clusters.security import Certificates, Security, mechanism_named

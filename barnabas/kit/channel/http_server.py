@@ -52,7 +52,7 @@ async def serve_control(listening: socket.socket, token: str, answer: Answerer) 
 
 
 class _RefusedError(Exception):
-    """A request that is no request of this server: the status that it is answered with; the connection closes."""
+    """A request that this server does not handle, with the status of its response. The connection closes."""
 
     def __init__(self, status: HTTPStatus) -> None:
         super().__init__(status.phrase)
@@ -88,18 +88,18 @@ class _Connection:
                 body = await self._authorized_body(request)
             if limit.cancelled_caught:
                 return False
-            status, answer = await self._outcome(request, body)
+            status, response = await self._outcome(request, body)
         except h11.RemoteProtocolError as error:
-            status, answer = HTTPStatus(error.error_status_hint), {"error": str(error)}
+            status, response = HTTPStatus(error.error_status_hint), {"error": str(error)}
         except _RefusedError as error:
-            status, answer = error.status, {"error": str(error)}
-        await self._send(status, answer)
+            status, response = error.status, {"error": str(error)}
+        await self._send(status, response)
         return self._http.our_state is h11.DONE and self._http.their_state is h11.DONE
 
     async def _authorized_body(self, request: h11.Request) -> bytes:
         """The body of a request that has the token."""
-        given = dict(request.headers).get(b"authorization", b"")
-        if hmac.compare_digest(given, self._authorization):
+        authorization = dict(request.headers).get(b"authorization", b"")
+        if hmac.compare_digest(authorization, self._authorization):
             return await self._body(MAX_BODY_BYTES)
         with suppress(_RefusedError):
             await self._body(STRANGER_BYTES)
@@ -132,12 +132,7 @@ class _Connection:
         return outcome
 
     async def _cancel_when_closed(self, scope: trio.CancelScope) -> None:
-        """Cancel the answer when the connection is to be closed."""
-        await self._until_closed()
-        scope.cancel()
-
-    async def _until_closed(self) -> None:
-        """Return when the connection is to be closed; bytes that arrive meanwhile are kept, up to a limit."""
+        """Cancel the answer when the connection is to be closed. Bytes that arrive before are kept, up to a limit."""
         with suppress(trio.BrokenResourceError):
             while data := await self._connection.stream.receive_some(READ_BYTES):
                 self._http.receive_data(data)
@@ -147,7 +142,8 @@ class _Connection:
                         "its connection is closed",
                         MAX_PIPELINED_BYTES,
                     )
-                    return
+                    break
+        scope.cancel()
 
     async def _answered(self, method: str, path: str, values: dict[str, Any]) -> tuple[HTTPStatus, object]:
         try:
@@ -158,8 +154,8 @@ class _Connection:
             logger.exception("%s %s failed", method, path)
             return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": f"{type(error).__name__}: {error}"}
 
-    async def _send(self, status: HTTPStatus, answer: object) -> None:
+    async def _send(self, status: HTTPStatus, response: object) -> None:
         headers = [("Content-Type", "application/json")]
         if self._http.their_state is not h11.DONE:
             headers.append(("Connection", "close"))
-        await self._connection.respond(status, headers, json.dumps(answer).encode())
+        await self._connection.respond(status, headers, json.dumps(response).encode())

@@ -12,15 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from barnabas.broker.context import wall_clock_ms
 from barnabas.broker.loop import Loop
 from barnabas.broker.timers import Timer, Timers
+from barnabas.broker.world import wall_clock_ms
 from barnabas.kit.errors import ControlError, WaitedTooLongError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Clock:
 
     def add(self, server: Server) -> None:
         """Have the state of a server, which has not started yet, go by this clock."""
-        server.make_loop = partial(self._make_loop, server)
+        server.world = replace(server.world, make_loop=partial(self._make_loop, server))
         self._servers.append(server)
 
     def remove(self, server: Server) -> None:

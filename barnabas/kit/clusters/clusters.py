@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from barnabas.broker.start_errors import StartError
-from barnabas.kit.clusters.opening import USUAL, Opening
+from barnabas.kit.clusters.options import USUAL, Options
 from barnabas.kit.clusters.snapshots import Snapshot, Snapshots
 from barnabas.kit.clusters.virtual_cluster import VirtualCluster
 from barnabas.kit.errors import ControlError, NotFoundError
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("barnabas.control")
 
-SPARES: Final = 2
+STARTED_AHEAD: Final = 2
 """Clusters that are started ahead, once the first was asked for: one for each of two test processes."""
-MOST_SPARES: Final = 4
+MOST_UNUSED: Final = 4
 """Unused clusters, with those that a test opened and did not use: another test gets them, at another address."""
 CLOSED_PER_COLLECTION: Final = 100
 """Closed nodes, of 0.3 MB each, after which garbage is collected: they are full of reference cycles."""
@@ -56,7 +56,7 @@ class Clusters:
         self.snapshots = Snapshots()
         self._introduce(own)
         nursery.start_soon(self.snapshots.remove_at_end)
-        self._spares: deque[VirtualCluster] = deque()
+        self._unused: deque[VirtualCluster] = deque()
         self._is_filling = False
         self._closed = 0
 
@@ -71,13 +71,13 @@ class Clusters:
         """The open clusters."""
         return list(self._open.values())
 
-    async def open(self, opening: Opening, secured: Secured | None = None) -> VirtualCluster:
+    async def open(self, options: Options, secured: Secured | None = None) -> VirtualCluster:
         """Open a cluster. ControlError if it cannot start with its keys. `secured` has users of SCRAM."""
-        is_usual = opening == USUAL
-        if is_usual and self._spares:
-            cluster = self._spares.popleft()
+        is_usual = options == USUAL
+        if is_usual and self._unused:
+            cluster = self._unused.popleft()
         else:
-            cluster = await self._start(opening, secured=secured)
+            cluster = await self._start(options, secured=secured)
         self._open[cluster.id] = cluster
         if is_usual and not self._is_filling:
             self._is_filling = True
@@ -90,11 +90,11 @@ class Clusters:
             raise ControlError("Cluster 0 is the broker itself, which ends with its process")
         cluster = self[number]
         del self._open[number]
-        if cluster.is_untouched and len(self._spares) < MOST_SPARES:
+        if cluster.is_untouched and len(self._unused) < MOST_UNUSED:
             self._give_on(cluster)
             return
         cluster.close()
-        self._closed += 1 + (cluster.opening.brokers or 0)
+        self._closed += 1 + (cluster.options.brokers or 0)
         if self._closed >= CLOSED_PER_COLLECTION:
             self._closed = 0
             gc.collect()
@@ -109,19 +109,19 @@ class Clusters:
             logger.warning("A cluster cannot be used again: %s", error)
             cluster.close()
         else:
-            self._spares.append(cluster)
+            self._unused.append(cluster)
 
     async def fork(self, snapshot: Snapshot) -> VirtualCluster:
         """Open a cluster that begins with a snapshot's data. ControlError if it cannot start."""
-        cluster = await self._start(snapshot.opening, snapshot)
+        cluster = await self._start(snapshot.options, snapshot)
         self._open[cluster.id] = cluster
         return cluster
 
     async def _start(
-        self, opening: Opening, snapshot: Snapshot | None = None, secured: Secured | None = None
+        self, options: Options, snapshot: Snapshot | None = None, secured: Secured | None = None
     ) -> VirtualCluster:
         try:
-            cluster = self._made(opening)
+            cluster = self._made(options)
         except ConfigError as error:
             raise ControlError(str(error)) from error
         self._introduce(cluster)
@@ -134,13 +134,13 @@ class Clusters:
             raise ControlError(str(failed[0])) from failed[0]
         return cluster
 
-    def _made(self, opening: Opening) -> VirtualCluster:
+    def _made(self, options: Options) -> VirtualCluster:
         number = next(self._numbers)
-        if opening.brokers is None:
-            return VirtualCluster.of(number, opening, partial(self._config_of, opening.keys), self._descriptors)
+        if options.brokers is None:
+            return VirtualCluster.of(number, options, partial(self._config_of, options.keys), self._descriptors)
         from barnabas.kit.clusters.nodes import Nodes
 
-        return Nodes(number, opening, self._config_of, self._descriptors)
+        return Nodes(number, options, self._config_of, self._descriptors)
 
     async def _run(
         self,
@@ -163,9 +163,9 @@ class Clusters:
     async def _fill(self) -> None:
         """Start clusters ahead, after the request that opened one was answered."""
         try:
-            while len(self._spares) < SPARES:
+            while len(self._unused) < STARTED_AHEAD:
                 await trio.lowlevel.checkpoint()
-                self._spares.append(await self._start(USUAL))
+                self._unused.append(await self._start(USUAL))
         except ControlError as error:
             logger.warning("No cluster can be started ahead: %s", error)
         finally:

@@ -103,9 +103,9 @@ def copy_what_has_data(source: Path, target: Path, empty: EmptyLogs, *, may_link
 
 def _copy_log(source: Path, target: Path, empty: EmptyLogs, *, may_link: bool) -> None:
     with os.scandir(source) as entries:
-        found = [one for one in entries if not one.name.endswith(_UNFINISHED)]
-    names = [one.name for one in found]
-    if not any(one.stat().st_size for one in found if one.name != layout.PARTITION_METADATA):
+        files = [entry for entry in entries if not entry.name.endswith(_UNFINISHED)]
+    names = [file.name for file in files]
+    if not any(file.stat().st_size for file in files if file.name != layout.PARTITION_METADATA):
         empty.add(source, target, names)
         return
     target.mkdir(mode=0o700)
@@ -136,14 +136,14 @@ def _copy(path: str, copy: str) -> None:
         shutil.copyfile(path, copy)
         return
     with open(path, "rb") as source, open(copy, "wb") as target:
-        left = os.fstat(source.fileno()).st_size
-        while left > 0:
+        remaining = os.fstat(source.fileno()).st_size
+        while remaining > 0:
             try:
-                count = os.copy_file_range(source.fileno(), target.fileno(), left)
+                count = os.copy_file_range(source.fileno(), target.fileno(), remaining)
             except OSError:  # between file systems of different kinds
                 source.seek(os.lseek(target.fileno(), 0, os.SEEK_CUR))
                 shutil.copyfileobj(source, target)
                 return
             if not count:
                 return
-            left -= count
+            remaining -= count

@@ -70,16 +70,13 @@ class Leaders:
                 f"Broker {leader} has no replica of {topic}-{index}; {list(partition.replicas)} have one"
             )
         await self._until_known((topic, index), lambda known: leader in known.isr, f"Broker {leader} is not in sync")
-        order = [leader, *(one for one in partition.replicas if one != leader)]
-        wanted = ReassignableTopic(
-            name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=order)]
-        )
-        moved = await nodes.client.ask(
-            AlterPartitionReassignmentsRequest(topics=[wanted]), AlterPartitionReassignmentsResponse
-        )
+        order = [leader, *(replica for replica in partition.replicas if replica != leader)]
+        reordered = ReassignablePartition(partition_index=index, replicas=order)
+        request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[reordered])])
+        moved = await nodes.client.ask(request, AlterPartitionReassignmentsResponse)
         _check(moved.error_code, moved.error_message)
-        for one in (result for response in moved.responses for result in response.partitions):
-            _check(one.error_code, one.error_message)
+        for result in (result for response in moved.responses for result in response.partitions):
+            _check(result.error_code, result.error_message)
         await self._elect_preferred([(topic, index)])
         await self._until_known((topic, index), lambda known: known.leader == leader, f"Broker {leader} does not lead")
 
@@ -88,10 +85,9 @@ class Leaders:
         by_topic: dict[str, list[int]] = {}
         for topic, index in keys:
             by_topic.setdefault(topic, []).append(index)
-        chosen = [ElectLeadersRequestTopicPartitions(topic=one, partitions=own) for one, own in by_topic.items()]
-        elected = await self._nodes.client.ask(
-            ElectLeadersRequest(election_type=PREFERRED, topic_partitions=chosen), ElectLeadersResponse
-        )
+        named = [ElectLeadersRequestTopicPartitions(topic=topic, partitions=own) for topic, own in by_topic.items()]
+        request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=named)
+        elected = await self._nodes.client.ask(request, ElectLeadersResponse)
         _check(elected.error_code, None)
         for result in (result for response in elected.replica_election_results for result in response.partition_result):
             if result.error_code != ErrorCode.ELECTION_NOT_NEEDED:
@@ -101,8 +97,8 @@ class Leaders:
         """Wait until a condition on a partition holds in the metadata of all running brokers."""
 
         def is_known() -> bool:
-            known = [_image_of(server, key) for server in self._nodes.running()]
-            return all(one is not None and condition(one) for one in known)
+            images = [_image_of(server, key) for server in self._nodes.running()]
+            return all(image is not None and condition(image) for image in images)
 
         await self._nodes.until(is_known, what_else)
 
@@ -117,19 +113,19 @@ class Leaders:
     def now(self) -> dict[Key, Led]:
         """The partitions that are led by running brokers, with the replicas in sync that run."""
         running = {server.config.node_id for server in self._nodes.running()}
-        found = {}
+        led = {}
         for leader, partition in self._led():
             key = (partition.topic, partition.index)
             known = _image_of(self._server(leader), key)
             isr = frozenset(() if known is None else running.intersection(known.isr))
-            found[key] = Led(leader, isr, partition.log.high_watermark)
-        return found
+            led[key] = Led(leader, isr, partition.log.high_watermark)
+        return led
 
     def lagging(self) -> str | None:
         """A partition whose running in-sync replicas miss records, or whose records are not committed; else None."""
         for key, led in self.now().items():
-            logs = [self._server(node_id).broker.partitions.find(*key) for node_id in led.isr]
-            ends = {None if one is None else one.log.log_end_offset for one in logs}
+            replicas = [self._server(node_id).broker.partitions.find(*key) for node_id in led.isr]
+            ends = {None if replica is None else replica.log.log_end_offset for replica in replicas}
             if len(ends) > 1 or self._will_commit(key, led):
                 return f"{key[0]}-{key[1]}"
         return None
@@ -161,8 +157,8 @@ class Leaders:
         """Whether partitions have their former in-sync replicas and commits, and `moved` their former leader."""
         now = self.now()
         for key, led in before.items():
-            found = now.get(key)
-            if found is None or not led.isr <= found.isr or found.high_watermark < led.high_watermark:
+            led_now = now.get(key)
+            if led_now is None or not led.isr <= led_now.isr or led_now.high_watermark < led.high_watermark:
                 return False
         return all(now[key].leader == before[key].leader for key in moved)
 
@@ -171,7 +167,7 @@ class Leaders:
         return known is not None and known.replicas[0] == leader
 
     def _server(self, node_id: int) -> Server:
-        return next(one for one in self._nodes.running() if one.config.node_id == node_id)
+        return next(server for server in self._nodes.running() if server.config.node_id == node_id)
 
 
 def _image_of(server: Server, key: Key) -> Any:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
-from barnabas.broker.context import wall_clock_ms
+from barnabas.broker.world import wall_clock_ms
 from barnabas.kit.clusters.directories import remove
 from barnabas.storage.files import Buffer, File, UnsyncedFiles
 
@@ -287,7 +287,7 @@ class MemoryFiles(UnsyncedFiles):
 
     def _below(self, path: str) -> Iterator[str]:
         """A directory, and the paths in it."""
-        return (one for one in self._directories if one == path or one.startswith(f"{path}/"))
+        return (directory for directory in self._directories if directory == path or directory.startswith(f"{path}/"))
 
     def _take_name(self, path: str) -> None:
         folder, _, name = path.rpartition("/")
@@ -336,11 +336,11 @@ class MemoryFiles(UnsyncedFiles):
             if not self._is_held(path):
                 super().remove_tree(path)
                 return
-            for one in list(self._below(path)):
-                for name, content in list(self._directories[one].items()):
+            for directory in list(self._below(path)):
+                for name, content in list(self._directories[directory].items()):
                     if content is not None:
-                        self._forget(f"{one}/{name}")
-                del self._directories[one]
+                        self._forget(f"{directory}/{name}")
+                del self._directories[directory]
                 self._names -= 1
             self._take_name(path)
 
@@ -349,14 +349,14 @@ class MemoryFiles(UnsyncedFiles):
         with self._lock:
             if not self._is_held(path):
                 return super().list_files(path)
-            return [(name, len(one.data)) for name, one in self._listed(path).items() if one is not None]
+            return [(name, len(content.data)) for name, content in self._listed(path).items() if content is not None]
 
     def list_dirs(self, path: str) -> Iterable[str]:
         """Names of the directories in a directory, sorted."""
         with self._lock:
             if not self._is_held(path):
                 return super().list_dirs(path)
-            return sorted(name for name, one in self._listed(path).items() if one is None)
+            return sorted(name for name, content in self._listed(path).items() if content is None)
 
     def _listed(self, path: str) -> dict[str, Content | None]:
         try:
@@ -367,8 +367,8 @@ class MemoryFiles(UnsyncedFiles):
     def is_on_same_file_system(self, path: str, other: str) -> bool:
         """Whether two existing paths are on the same file system."""
         with self._lock:
-            found = [_parent(self.root) if self._is_held(one) else one for one in (path, other)]
-            return super().is_on_same_file_system(*found)
+            paths = [_parent(self.root) if self._is_held(name) else name for name in (path, other)]
+            return super().is_on_same_file_system(*paths)
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or directory with this path."""

@@ -19,6 +19,7 @@ from barnabas.broker.config.keys.general import BROKER_SESSION_TIMEOUT_MS
 from barnabas.broker.net.acceptor import bind
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
+from barnabas.broker.world import World
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_open_logs, copy_what_has_data
 from barnabas.kit.clusters.directories import new_directory, new_path, remove
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.kit.clusters.opening import Opening
+    from barnabas.kit.clusters.options import Options
     from barnabas.kit.clusters.snapshots import Snapshot
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid
@@ -103,17 +104,17 @@ class Nodes(VirtualCluster):
     """A virtual cluster of several brokers."""
 
     def __init__(
-        self, number: int, opening: Opening, config_of: Callable[[Mapping[str, str]], ServerConfig], descriptors: int
+        self, number: int, options: Options, config_of: Callable[[Mapping[str, str]], ServerConfig], descriptors: int
     ) -> None:
         """`config_of` gives the configuration of a node with these keys. ControlError for too many brokers."""
-        brokers = opening.brokers or 0
+        brokers = options.brokers or 0
         if not 1 <= brokers <= MAX_BROKERS:
             raise ControlError(f"brokers must be 1 to {MAX_BROKERS}, not {brokers}")
-        super().__init__(number, None, opening.release())
-        self.opening = opening
+        super().__init__(number, None, options.release())
+        self.options = options
         self._config_of = config_of
         self._descriptors = descriptors
-        self._user = {**FAST, **replication_defaults(brokers), **opening.keys}
+        self._user = {**FAST, **replication_defaults(brokers), **options.keys}
         self._nodes = {node_id: Node(node_id) for node_id in range(1, brokers + 1)}
         self._controllers: list[Controller] = []
         self._controller: Server
@@ -125,7 +126,7 @@ class Nodes(VirtualCluster):
         self.leaders = Leaders(self)
 
     def _new_server(self, keys: Mapping[str, str]) -> Server:
-        return Server(self._config_of(keys), self._descriptors, is_temporary=True, files=UnsyncedFiles())
+        return Server(self._config_of(keys), self._descriptors, is_temporary=True, world=World(files=UnsyncedFiles()))
 
     def _directory(self, node_id: int) -> str:
         """The name of a node's directory, as `barnabas serve --brokers` has it."""
@@ -221,7 +222,7 @@ class Nodes(VirtualCluster):
             return
         sockets = {node.id: beginning.sockets.get(node.id) or _bound(node.port) for node in self._nodes.values()}
         try:
-            await self._announce({node_id: one[LISTENER].getsockname()[1] for node_id, one in sockets.items()})
+            await self._announce({node_id: own[LISTENER].getsockname()[1] for node_id, own in sockets.items()})
             for node in self._nodes.values():
                 if node.id in state.running:  # else it would wait until its last session has ended
                     self._controller.broker.active_controller.local.end_session(node.id)
@@ -246,8 +247,8 @@ class Nodes(VirtualCluster):
             self._nodes[node_id].port = port
             record = self._controller.broker.image.brokers[node_id].to_record()
             record.end_points = [
-                BrokerEndpoint(name=one.name, host=one.host, port=port, security_protocol=one.security_protocol)
-                for one in record.end_points
+                BrokerEndpoint(name=end.name, host=end.host, port=port, security_protocol=end.security_protocol)
+                for end in record.end_points
             ]
             records.append(record)
         done = trio.Event()
@@ -363,7 +364,7 @@ class Nodes(VirtualCluster):
         running = tuple(node.id for node in self._nodes.values() if node.server is not None)
         directories = {node_id: self._directory(node_id) for node_id in ids}
         state = NodesState(self._cluster_id, directories, running, self.leaders.now())
-        return await self.snapshots.take(self.opening, self.clock.state(), self._copy, state)
+        return await self.snapshots.take(self.options, self.clock.state(), self._copy, state)
 
     def _copy(self, target: Path, empty: EmptyLogs) -> None:
         servers = {OUR_CONTROLLER: self._controller} | {server.config.node_id: server for server in self.running()}
@@ -395,7 +396,9 @@ class Nodes(VirtualCluster):
                 raise
             servers = {node_id: self._nodes[node_id].server for node_id in snapshot.nodes.running}
             servers[OUR_CONTROLLER] = self._controller
-            sockets = {node_id: one.duplicate_listeners() for node_id, one in servers.items() if one is not None}
+            sockets = {
+                node_id: server.duplicate_listeners() for node_id, server in servers.items() if server is not None
+            }
             self._next = beginning._replace(sockets=sockets)
             self._replaced = trio.Event()
             assert self._scope is not None
@@ -439,21 +442,20 @@ class Nodes(VirtualCluster):
 
     def partitions_of(self, topic: str) -> Iterable[Partition]:
         """The partitions of a topic, where they are led."""
-        found: dict[int, Partition] = {}
+        led: dict[int, Partition] = {}
         for server in self._some_running():
-            for one in server.broker.partitions.of_topic(topic):
-                other = found.get(one.index)
-                if one.is_leader and (other is None or other.leader_epoch < one.leader_epoch):
-                    found[one.index] = one
-        return found.values()
+            for partition in server.broker.partitions.of_topic(topic):
+                other = led.get(partition.index)
+                if partition.is_leader and (other is None or other.leader_epoch < partition.leader_epoch):
+                    led[partition.index] = partition
+        return led.values()
 
     def client_of(self, topic_id: Uuid, index: int) -> LocalClient:
         """A client of the broker that leads a partition."""
         for server in self.running():
-            if any(
-                one.is_leader and one.topic_id == topic_id and one.index == index for one in server.broker.partitions
-            ):
-                return LocalClient(server)
+            for partition in server.broker.partitions:
+                if partition.is_leader and partition.topic_id == topic_id and partition.index == index:
+                    return LocalClient(server)
         return self.client
 
     async def coordinator(self, key: str, *, of_transactions: bool = False) -> Server:
@@ -461,14 +463,14 @@ class Nodes(VirtualCluster):
 
         Any broker while the topic of the coordinators does not exist: then there is no coordinator.
         """
-        found: list[Server] = []
+        coordinators: list[Server] = []
 
-        def is_found() -> bool:
-            found[:] = self._coordinators(key, of_transactions=of_transactions)
-            return bool(found)
+        def is_known() -> bool:
+            coordinators[:] = self._coordinators(key, of_transactions=of_transactions)
+            return bool(coordinators)
 
-        await self.until(is_found, f"{key!r} has no coordinator")
-        return found[0]
+        await self.until(is_known, f"{key!r} has no coordinator")
+        return coordinators[0]
 
     def _coordinators(self, key: str, *, of_transactions: bool) -> Iterator[Server]:
         """The brokers that lead the partition of a key; all while there is no such topic."""

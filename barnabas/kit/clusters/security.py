@@ -58,12 +58,12 @@ class Security:
 
     def to_json(self) -> dict[str, str]:
         """The settings that a client needs."""
-        answer = {"protocol": self.protocol}
+        settings = {"protocol": self.protocol}
         if self.mechanism is not None:
-            answer |= {"mechanism": self.mechanism, "username": USER, "password": PASSWORD}
+            settings |= {"mechanism": self.mechanism, "username": USER, "password": PASSWORD}
         if self._certificates is not None:
-            answer["ca"] = str(self._certificates.ca)
-        return answer
+            settings["ca"] = str(self._certificates.ca)
+        return settings
 
 
 class Certificates:

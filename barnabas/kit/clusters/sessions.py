@@ -31,24 +31,24 @@ TIMINGS: Final = ("fast", "recorded")
 """Answers come at once, or after the time that they took in the session."""
 
 
-async def session_of(broker: str, given: Values) -> Session:
+async def session_of(broker: str, request: Values) -> Session:
     """The requested session: a replay of a `cassette`, or else a recording of the clients of `broker`, HOST:PORT.
 
     ControlError if the text is no cassette, or if no port is left.
     """
-    timing = given.text("timing", "fast")
+    timing = request.text("timing", "fast")
     if timing not in TIMINGS:
         raise ControlError(f"timing must be fast or recorded, not {timing!r}")
     try:
-        if not given.has("cassette"):
+        if not request.has("cassette"):
             return Recording(broker)
-        lines = StringIO(given.text("cassette"))
+        lines = StringIO(request.text("cassette"))
         make = partial(Replay, as_recorded=timing == "recorded")
         return Replaying(await trio.to_thread.run_sync(lambda: make(read(lines))))
     except (CassetteError, KafkaError) as error:
         raise ControlError(f"the cassette cannot be used: {error}") from error
     except OSError as error:
-        raise ControlError(f"nobody can listen for the session: {error.strerror}") from error
+        raise ControlError(f"cannot listen for the session: {error.strerror}") from error
 
 
 class Session(Protocol):
@@ -101,9 +101,9 @@ class Recording:
         self._scope.cancel()
         await self._is_written.wait()
         if self._characters > MAX_CHARACTERS:
-            said = f"the session has {self._characters} characters, and a cassette of a test {MAX_CHARACTERS} at most"
-            return {"refused": said}
-        in_order = [text for _, text in sorted(self._texts, key=lambda one: one[0])]
+            reason = f"the session has {self._characters} characters, and a cassette of a test {MAX_CHARACTERS} at most"
+            return {"refused": reason}
+        in_order = [text for _, text in sorted(self._texts, key=lambda exchange: exchange[0])]
         return {"cassette": "".join([HEADER, "\n", *in_order])}
 
 

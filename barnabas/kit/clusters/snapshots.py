@@ -7,6 +7,7 @@ named as in `barnabas serve --brokers`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from itertools import count
 from pathlib import Path
@@ -17,10 +18,12 @@ import trio
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_data
 from barnabas.kit.clusters.directories import new_directory, new_path, remove
 from barnabas.kit.errors import NotFoundError
+from barnabas.supervise.options import OURS
+from barnabas.supervise.state import ClusterState, NodeState, write
 
 if TYPE_CHECKING:
     from barnabas.kit.clusters.clock import ClockState
-    from barnabas.kit.clusters.opening import Opening
+    from barnabas.kit.clusters.options import Options
 
 
 class Led(NamedTuple):
@@ -46,9 +49,9 @@ class NodesState(NamedTuple):
 class Snapshot:
     """The state of a cluster at one moment."""
 
-    def __init__(self, folder: Path, opening: Opening, clock: ClockState, nodes: NodesState | None) -> None:
+    def __init__(self, folder: Path, options: Options, clock: ClockState, nodes: NodesState | None) -> None:
         self.folder = folder
-        self.opening = opening
+        self.options = options
         """The options that a fork is opened with."""
         self.clock = clock
         self.nodes = nodes
@@ -70,9 +73,7 @@ class Snapshot:
         with new_directory(path):
             self._copy(path, may_link=False)
             if self.nodes is not None:
-                from barnabas.kit.clusters.saved_cluster import write_state
-
-                write_state(path, self.nodes.cluster_id, self.nodes.directories)
+                _write_state(path, self.nodes.cluster_id, self.nodes.directories)
 
     def _copy(self, target: Path, *, may_link: bool) -> None:
         if self.nodes is None:
@@ -81,6 +82,18 @@ class Snapshot:
         for name in self.nodes.directories.values():
             (target / name).mkdir(mode=0o700)
             copy_data(self.folder / name, target / name, may_link=may_link)
+
+
+def _write_state(path: Path, cluster_id: str, directories: Mapping[int, str]) -> None:
+    """Write `cluster.json`: with it the directory is one of `barnabas serve --brokers N --data-dir`. OSError.
+
+    None of the nodes runs.
+    """
+    state = ClusterState(cluster_id, OURS, os.getpid(), control="")
+    for node_id, name in directories.items():
+        role = name.partition("-")[0]
+        state.nodes.append(NodeState(node_id, role, "", str(path / name), str(path / f"{name}.log")))
+    write(str(path), state)
 
 
 class Snapshots:
@@ -99,7 +112,7 @@ class Snapshots:
 
     async def take(
         self,
-        opening: Opening,
+        options: Options,
         clock: ClockState,
         copy: Callable[[Path, EmptyLogs], None],
         nodes: NodesState | None = None,
@@ -115,7 +128,7 @@ class Snapshots:
             copy(folder, empty)
             await trio.to_thread.run_sync(empty.make)
         number = next(self._numbers)
-        self._snapshots[number] = Snapshot(folder, opening, clock, nodes)
+        self._snapshots[number] = Snapshot(folder, options, clock, nodes)
         return number
 
     def remove(self, number: int) -> None:

@@ -11,6 +11,7 @@ would concern all tests.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -19,12 +20,13 @@ import trio
 
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
+from barnabas.broker.world import World
 from barnabas.kit.clusters.clock import Clock
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_open_logs
 from barnabas.kit.clusters.directories import new_path, remove
 from barnabas.kit.clusters.local_client import LocalClient
 from barnabas.kit.clusters.memory_files import MemoryFiles
-from barnabas.kit.clusters.opening import USUAL, Opening
+from barnabas.kit.clusters.options import USUAL, Options
 from barnabas.kit.errors import ControlError, NotFoundError
 from barnabas.kit.traffic.dispatcher import Traffic
 from barnabas.storage.files import UnsyncedFiles
@@ -61,7 +63,7 @@ class VirtualCluster:
         """The snapshots of all clusters of the process."""
         self.fork: Callable[[Snapshot], Awaitable[VirtualCluster]]
         """Opens a cluster that begins with a snapshot."""
-        self.opening: Opening = USUAL
+        self.options: Options = USUAL
         """The options that it was opened with."""
         self.secured: Secured | None = None
         """The users of SCRAM that it begins with."""
@@ -85,19 +87,18 @@ class VirtualCluster:
 
     @classmethod
     def of(
-        cls, number: int, opening: Opening, make_config: Callable[[], ServerConfig], descriptors: int
+        cls, number: int, options: Options, make_config: Callable[[], ServerConfig], descriptors: int
     ) -> VirtualCluster:
         """A cluster of one broker with this configuration, which has not started yet. ControlError."""
-        cluster = cls(number, None, opening.release())
-        cluster.opening = opening
-        cluster._random = random = None if opening.seed is None else Random(opening.seed)
+        cluster = cls(number, None, options.release())
+        cluster.options = options
+        cluster._random = random = None if options.seed is None else Random(options.seed)
 
         def make_server(config: ServerConfig, prepared: str | None) -> Server:
             files = UnsyncedFiles() if prepared is not None else MemoryFiles(str(new_path()))
-            server = Server(config, descriptors, is_temporary=True, files=files)
+            world = World(files=files, random_bytes=os.urandom if random is None else random.randbytes)
+            server = Server(config, descriptors, is_temporary=True, world=world)
             server.prepared_dir = files.root if isinstance(files, MemoryFiles) else prepared
-            if random is not None:
-                server.random_bytes = random.randbytes
             return server
 
         cluster._make_config, cluster._make_server = make_config, make_server
@@ -111,7 +112,7 @@ class VirtualCluster:
     @property
     def is_untouched(self) -> bool:
         """Whether it is unused: no client has connected, and the test has asked for no operation."""
-        if self.performed or self.session is not None or self._is_fork or self.opening != USUAL:
+        if self.performed or self.session is not None or self._is_fork or self.options != USUAL:
             return False
         if self._is_closed or self.ended.is_set() or self.broker.halt_reason is not None:
             return False
@@ -224,7 +225,7 @@ class VirtualCluster:
         """Take a snapshot, once no work is in progress; its number. ControlError if it cannot be written."""
         await self.clock.settle()
         seed = None if self._random is None else self._random.getrandbits(64)  # its own ids were given out already
-        return await self.snapshots.take(self.opening._replace(seed=seed), self.clock.state(), self._copy)
+        return await self.snapshots.take(self.options._replace(seed=seed), self.clock.state(), self._copy)
 
     def _copy(self, target: Path, empty: EmptyLogs) -> None:
         copy_open_logs(self.broker.log_dirs, target, empty)

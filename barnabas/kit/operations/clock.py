@@ -16,35 +16,35 @@ LATEST_MS: Final = 253_402_300_799_999
 """The end of the year 9999, ms since 1970."""
 
 
-def _told(clock: Clock) -> object:
+def _state(clock: Clock) -> object:
     return {"now_ms": clock.now_ms(), "frozen": clock.is_frozen}
 
 
 @operation("clock")
 async def clock(cluster: VirtualCluster, values: Values) -> object:  # noqa: ARG001
     """The date, in ms since 1970, and whether time stands still."""
-    return _told(cluster.clock)
+    return _state(cluster.clock)
 
 
 @operation("clock_freeze")
 async def freeze(cluster: VirtualCluster, values: Values) -> object:  # noqa: ARG001
     """Let time stand still."""
     cluster.clock.freeze()
-    return _told(cluster.clock)
+    return _state(cluster.clock)
 
 
 @operation("clock_resume")
 async def resume(cluster: VirtualCluster, values: Values) -> object:  # noqa: ARG001
     """Let time run again."""
     cluster.clock.resume()
-    return _told(cluster.clock)
+    return _state(cluster.clock)
 
 
 @operation("clock_advance", "seconds")
 async def advance(cluster: VirtualCluster, values: Values) -> object:
     """Let time pass; answered when all that was due has happened."""
     await cluster.clock.advance(values.number("seconds", 0.0))
-    return _told(cluster.clock)
+    return _state(cluster.clock)
 
 
 @operation("clock_jump", "to_ms")
@@ -54,4 +54,4 @@ async def jump(cluster: VirtualCluster, values: Values) -> object:
     if not 0 <= to_ms <= LATEST_MS:
         raise ControlError("The date must be from 1970 to 9999")
     cluster.clock.jump(to_ms)
-    return _told(cluster.clock)
+    return _state(cluster.clock)

@@ -10,7 +10,7 @@ import trio
 from barnabas.kit.errors import ControlError
 from barnabas.kit.operations.registry import operation
 from barnabas.kit.operations.requests import api_named
-from barnabas.kit.traffic.faults.rules import AFTER, BEFORE, Action, Trigger, Wanted
+from barnabas.kit.traffic.faults.rules import AFTER, BEFORE, Action, Condition, Trigger
 from barnabas.kit.values import Values
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
@@ -19,16 +19,16 @@ from barnabas.wire.registry import message_for
 if TYPE_CHECKING:
     from barnabas.kit.clusters.virtual_cluster import VirtualCluster
 
-WANTED: Final = ("api", "topic", "partition", "group", "transactional_id", "client_id", "principal")
+CONDITION: Final = ("api", "topic", "partition", "group", "transactional_id", "client_id", "principal")
 TRIGGER: Final = ("nth", "count", "probability", "seed", "when")
 ACTION: Final = ("error", "delay", "drop", "half", "corrupt", "throttle_ms", "commit_then_error", "hold")
 
 
-@operation("fault_add", *WANTED, *TRIGGER, *ACTION)
+@operation("fault_add", *CONDITION, *TRIGGER, *ACTION)
 async def fault_add(cluster: VirtualCluster, values: Values) -> object:
     """Add a rule; its number."""
     api = values.text("api", None)
-    wanted = Wanted(
+    condition = Condition(
         api=None if api is None else api_named(api),
         topic=values.text("topic", None),
         partition=values.integer("partition", None),
@@ -37,7 +37,7 @@ async def fault_add(cluster: VirtualCluster, values: Values) -> object:
         client_id=values.text("client_id", None),
         principal=values.text("principal", None),
     )
-    return cluster.traffic.faults.add(wanted, _trigger(values), _action(values, wanted)).to_json()
+    return cluster.traffic.faults.add(condition, _trigger(values), _action(values, condition)).to_json()
 
 
 def _trigger(values: Values) -> Trigger:
@@ -57,7 +57,7 @@ def _trigger(values: Values) -> Trigger:
     return trigger
 
 
-def _action(values: Values, wanted: Wanted) -> Action:
+def _action(values: Values, condition: Condition) -> Action:
     action = Action(
         hold=values.flag("hold", default=False),
         delay=values.number("delay", 0.0),
@@ -72,12 +72,11 @@ def _action(values: Values, wanted: Wanted) -> Action:
         raise ControlError('drop is "before" or "after": before or after the request is done')
     if action.delay < 0 or (action.throttle_ms or 0) < 0:
         raise ControlError("delay and throttle_ms are not negative")
-    if action.corrupt and wanted.api not in {ApiKey.FETCH, ApiKey.SHARE_FETCH}:
+    if action.corrupt and condition.api not in {ApiKey.FETCH, ApiKey.SHARE_FETCH}:
         raise ControlError("corrupt is for Fetch and ShareFetch, whose responses have batches")
-    if action.throttle_ms is not None and not _can_throttle(wanted.api):
+    if action.throttle_ms is not None and not _can_throttle(condition.api):
         raise ControlError("throttle_ms needs an API whose responses have a throttle time")
-    given = [values.has(name) for name in ACTION if name not in {"delay", "hold", "throttle_ms"}]
-    if sum(given) > 1:
+    if sum(values.has(name) for name in ACTION if name not in {"delay", "hold", "throttle_ms"}) > 1:
         raise ControlError("A rule does one thing: error, drop, half, corrupt or commit_then_error; add another rule")
     return action
 
@@ -147,9 +146,9 @@ async def fault_release(cluster: VirtualCluster, values: Values) -> object:
 async def fault_questions(cluster: VirtualCluster, values: Values) -> object:
     """The requests that wait for a decision, as soon as there are some, or none when the time is up."""
     faults = cluster.traffic.faults
-    await _until(faults.asked, lambda: bool(faults.questions), values.number("timeout_s", 10.0))
-    questions = [{"question": one.number, "rule": one.rule.number, **one.request} for one in faults.questions.values()]
-    return {"questions": questions}
+    await _until(faults.question_waiters, lambda: bool(faults.questions), values.number("timeout_s", 10.0))
+    questions = faults.questions.values()
+    return {"questions": [{"question": one.number, "rule": one.rule.number, **one.request} for one in questions]}
 
 
 @operation("fault_answer", "question", "concerns")
@@ -161,17 +160,12 @@ async def fault_answer(cluster: VirtualCluster, values: Values) -> object:
 
 async def _until(waiters: dict[object, Callable[[], Any]], is_done: Callable[[], bool], timeout_s: float) -> None:
     """Wait until the condition holds, or the time is up; `waiters` are called when it may hold."""
-    event = trio.Event()
     key = object()
-
-    def wake() -> None:
-        event.set()
-
     with trio.move_on_after(timeout_s):
         try:
             while not is_done():
                 event = trio.Event()
-                waiters[key] = wake
+                waiters[key] = event.set
                 await event.wait()
         finally:
             waiters.pop(key, None)

@@ -52,12 +52,12 @@ LOOK_AGAIN_S: Final = 0.02
 @operation("groups")
 async def groups(cluster: VirtualCluster, _: Values) -> object:
     """The groups that there are, with type and state."""
-    listed = [await client.ask(ListGroupsRequest(), ListGroupsResponse) for client in cluster.clients()]
+    responses = [await client.ask(ListGroupsRequest(), ListGroupsResponse) for client in cluster.clients()]
     return {
         "groups": [
-            {"group": one.group_id, "type": one.group_type, "state": one.group_state}
-            for answer in listed
-            for one in answer.groups
+            {"group": group.group_id, "type": group.group_type, "state": group.group_state}
+            for response in responses
+            for group in response.groups
         ]
     }
 
@@ -77,39 +77,41 @@ async def wait_for_group(cluster: VirtualCluster, values: Values) -> object:
     """
     name = values.text("group")
     look_again_s = LOOK_AGAIN_S if values.has("state") else inf
-    found: dict[str, Any] = {}
+    group: dict[str, Any] = {}
     with trio.move_on_after(values.number("timeout_s", 10.0)):
         while True:
             waiter = TopicReader(cluster, OFFSETS_TOPIC, {}, committed=False)
             waiter.skip_to_ends()
-            found = await described(cluster, name)
-            if _is_as_wished(found, values):
-                return found | {"enough": True}
+            group = await described(cluster, name)
+            if _meets(group, values):
+                return group | {"enough": True}
             with trio.move_on_after(look_again_s):
                 await waiter.wait()
-    return (found or await described(cluster, name)) | {"enough": False}
+    return (group or await described(cluster, name)) | {"enough": False}
 
 
-def _is_as_wished(found: dict[str, Any], values: Values) -> bool:
-    assigned = [sum(map(len, member["assignment"].values())) for member in found["members"]]
+def _meets(group: dict[str, Any], values: Values) -> bool:
+    """Whether a group meets the conditions of a request."""
+    assigned = [sum(map(len, member["assignment"].values())) for member in group["members"]]
     if sum(map(bool, assigned)) < values.integer("members", 0) or sum(assigned) < values.integer("partitions", 0):
         return False
     state = values.text("state", None)
-    if state is not None and state != found["state"]:
+    if state is not None and state != group["state"]:
         return False
-    committed = {(one["topic"], one["partition"]): one["offset"] for one in found["offsets"]}
+    committed = {(row["topic"], row["partition"]): row["offset"] for row in group["offsets"]}
     return all(committed.get((topic, index), -1) >= offset for topic, index, offset in values.list_of("offsets"))
 
 
 async def described(cluster: VirtualCluster, name: str) -> dict[str, Any]:
     """A group as it is now; type "" and state Dead if there is none. ControlError while its coordinator is loaded."""
-    client, kind = await _found(cluster, name)
-    state, members = await _DESCRIBERS.get(kind.lower(), _nothing)(client, name)
+    client, kind = await _coordinator_and_type(cluster, name)
+    describe = _DESCRIBERS.get(kind.lower())
+    state, members = (DEAD, []) if describe is None else await describe(client, name)
     offsets = await (_share_offsets if kind == "share" else _committed)(client, name)
     return {"group": name, "type": kind, "state": state, "members": members, "offsets": _with_lag(cluster, offsets)}
 
 
-async def _found(cluster: VirtualCluster, name: str) -> tuple[LocalClient, str]:
+async def _coordinator_and_type(cluster: VirtualCluster, name: str) -> tuple[LocalClient, str]:
     """A client of the broker that coordinates a group, and the group's type; "" if there is none."""
     listed = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     with trio.move_on_after(LOADED_S):
@@ -117,21 +119,15 @@ async def _found(cluster: VirtualCluster, name: str) -> tuple[LocalClient, str]:
             client = LocalClient(await cluster.coordinator(name))
             listed = await client.ask(ListGroupsRequest(), ListGroupsResponse)
             if not listed.error_code:
-                return client, next((one.group_type for one in listed.groups if one.group_id == name), "")
+                return client, next((group.group_type for group in listed.groups if group.group_id == name), "")
             await trio.sleep(LOOK_S)  # no event says when a coordinator has been loaded
     raise ControlError(f"Group {name!r}: {ErrorCode(listed.error_code).name}")
 
 
-async def _nothing(_: LocalClient, __: str) -> tuple[str, Members]:
-    return DEAD, []
-
-
 async def _classic(client: LocalClient, name: str) -> tuple[str, Members]:
-    answer = await client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)
-    described = answer.groups[0]
-    return described.group_state, [
-        _member(one.member_id, one.group_instance_id, one.client_id, _assigned(one.member_assignment))
-        for one in described.members
+    group = (await client.ask(DescribeGroupsRequest(groups=[name]), DescribeGroupsResponse)).groups[0]
+    return group.group_state, [
+        _member(member, member.group_instance_id, _assigned(member.member_assignment)) for member in group.members
     ]
 
 
@@ -141,30 +137,32 @@ def _assigned(data: bytes | memoryview) -> dict[str, list[int]]:
         assignment = read_assignment(bytes(data))
     except ProtocolError:
         return {}
-    return {one.topic: sorted(one.partitions) for one in assignment.assigned_partitions}
+    return {assigned.topic: sorted(assigned.partitions) for assigned in assignment.assigned_partitions}
 
 
 async def _consumer(client: LocalClient, name: str) -> tuple[str, Members]:
-    asked = ConsumerGroupDescribeRequest(group_ids=[name])
-    described = (await client.ask(asked, ConsumerGroupDescribeResponse)).groups[0]
-    return described.group_state, [_modern_member(one, one.instance_id) for one in described.members]
+    request = ConsumerGroupDescribeRequest(group_ids=[name])
+    group = (await client.ask(request, ConsumerGroupDescribeResponse)).groups[0]
+    return group.group_state, [_member(member, member.instance_id, _by_topic(member)) for member in group.members]
 
 
 async def _share(client: LocalClient, name: str) -> tuple[str, Members]:
-    asked = ShareGroupDescribeRequest(group_ids=[name])
-    described = (await client.ask(asked, ShareGroupDescribeResponse)).groups[0]
-    return described.group_state, [_modern_member(one, None) for one in described.members]
+    request = ShareGroupDescribeRequest(group_ids=[name])
+    group = (await client.ask(request, ShareGroupDescribeResponse)).groups[0]
+    return group.group_state, [_member(member, None, _by_topic(member)) for member in group.members]
 
 
-def _modern_member(one: Any, instance_id: str | None) -> dict[str, Any]:
-    assignment = {part.topic_name: sorted(part.partitions) for part in one.assignment.topic_partitions}
-    return _member(one.member_id, instance_id, one.client_id, assignment)
+def _by_topic(member: Any) -> dict[str, list[int]]:
+    return {assigned.topic_name: sorted(assigned.partitions) for assigned in member.assignment.topic_partitions}
 
 
-def _member(
-    member_id: str, instance_id: str | None, client_id: str, assignment: dict[str, list[int]]
-) -> dict[str, Any]:
-    return {"id": member_id, "instance_id": instance_id, "client_id": client_id, "assignment": assignment}
+def _member(member: Any, instance_id: str | None, assignment: dict[str, list[int]]) -> dict[str, Any]:
+    return {
+        "id": member.member_id,
+        "instance_id": instance_id,
+        "client_id": member.client_id,
+        "assignment": assignment,
+    }
 
 
 _DESCRIBERS: Final[dict[str, Callable[[Any, str], Awaitable[tuple[str, Members]]]]] = {
@@ -176,32 +174,33 @@ _DESCRIBERS: Final[dict[str, Callable[[Any, str], Awaitable[tuple[str, Members]]
 
 async def _committed(client: LocalClient, name: str) -> list[tuple[str, int, int]]:
     """Topic, partition and committed offset of a group that keeps its offsets."""
-    asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None)])
-    answer = await client.ask(asked, OffsetFetchResponse, NAMES_VERSION)
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None)])
+    response = await client.ask(request, OffsetFetchResponse, NAMES_VERSION)
     return [
-        (topic.name, one.partition_index, one.committed_offset)
-        for topic in answer.groups[0].topics
-        for one in topic.partitions
-        if one.error_code == ErrorCode.NONE and one.committed_offset >= 0
+        (topic.name, partition.partition_index, partition.committed_offset)
+        for topic in response.groups[0].topics
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.NONE and partition.committed_offset >= 0
     ]
 
 
 async def _share_offsets(client: LocalClient, name: str) -> list[tuple[str, int, int]]:
     """Topic, partition and start offset of a share group."""
-    asked = DescribeShareGroupOffsetsRequest(groups=[DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)])
-    answer = await client.ask(asked, DescribeShareGroupOffsetsResponse)
+    groups = [DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None)]
+    response = await client.ask(DescribeShareGroupOffsetsRequest(groups=groups), DescribeShareGroupOffsetsResponse)
     return [
-        (topic.topic_name, one.partition_index, one.start_offset)
-        for topic in answer.groups[0].topics
-        for one in topic.partitions
-        if one.error_code == ErrorCode.NONE and one.start_offset >= 0
+        (topic.topic_name, partition.partition_index, partition.start_offset)
+        for topic in response.groups[0].topics
+        for partition in topic.partitions
+        if partition.error_code == ErrorCode.NONE and partition.start_offset >= 0
     ]
 
 
 def _with_lag(cluster: VirtualCluster, offsets: list[tuple[str, int, int]]) -> list[dict[str, Any]]:
     rows = []
     for topic, index, offset in sorted(offsets):
-        end = next((one.log.last_stable_offset for one in cluster.partitions_of(topic) if one.index == index), None)
+        logs = [partition.log for partition in cluster.partitions_of(topic) if partition.index == index]
+        end = logs[0].last_stable_offset if logs else None
         lag = None if end is None else max(0, end - offset)
         rows.append({"topic": topic, "partition": index, "offset": offset, "lag": lag})
     return rows

@@ -50,15 +50,16 @@ async def timeline(cluster: VirtualCluster, values: Values) -> object:
 @operation("lint", "ignore")
 async def lint(cluster: VirtualCluster, values: Values) -> object:
     """The mistakes of clients in the recorded requests, but for ignored rules; each with its meaning."""
-    return {"findings": found_in(cluster, {str(one) for one in values.list_of("ignore")})}
+    return {"findings": findings_of(cluster, set(map(str, values.list_of("ignore"))))}
 
 
-def found_at_close(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
+def findings_at_close(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
     """The mistakes of clients that do not follow from an operation of the test."""
-    return [one for one in found_in(cluster, ignored) if not CAUSES.get(str(one["rule"]), _NONE) & cluster.performed]
+    shown = findings_of(cluster, ignored)
+    return [finding for finding in shown if not CAUSES.get(str(finding["rule"]), _NONE) & cluster.performed]
 
 
-def found_in(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
+def findings_of(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str, object]]:
     """All findings but the ignored rules'. ControlError for a rule that does not exist."""
     unknown = sorted(set(ignored) - EXPLANATIONS.keys())
     if unknown:
@@ -68,14 +69,15 @@ def found_in(cluster: VirtualCluster, ignored: Collection[str]) -> list[dict[str
         return []
     connections = recorder.open_connections()
     open_clients = {entry.client_id for entry in recorder.entries if entry.connection in connections}
-    found = findings(Traces(tuple(recorder.entries), open_clients, partial(_is_compacted, cluster)))
-    shown = [one for one in found if one.rule not in ignored]
-    return [one._asdict() | {"explanation": EXPLANATIONS[one.rule]} for one in shown]
-
-
-def _is_compacted(cluster: VirtualCluster, topic: str) -> bool:
-    config = cluster.broker.image.config(TOPIC, topic)
-    return "compact" in config.get("cleanup.policy", "")
+    config = partial(cluster.broker.image.config, TOPIC)
+    traces = Traces(
+        tuple(recorder.entries), open_clients, lambda topic: "compact" in config(topic).get("cleanup.policy", "")
+    )
+    return [
+        finding._asdict() | {"explanation": EXPLANATIONS[finding.rule]}
+        for finding in findings(traces)
+        if finding.rule not in ignored
+    ]
 
 
 def _matching(cluster: VirtualCluster, values: Values) -> Iterator[Entry]:

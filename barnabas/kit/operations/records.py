@@ -25,8 +25,8 @@ READ_BYTES: Final = 1024 * 1024
 STEP_RECORDS: Final = 500
 
 
-class Found(NamedTuple):
-    """A record and where it is."""
+class RecordAt(NamedTuple):
+    """A record and its partition."""
 
     partition: int
     record: Record
@@ -69,7 +69,7 @@ class TopicReader:
         """Skip the records that exist already."""
         self.positions.update({partition.index: self._end(partition) for partition in self.partitions})
 
-    async def read(self) -> AsyncIterator[list[Found]]:
+    async def read(self) -> AsyncIterator[list[RecordAt]]:
         """Yield the records between the positions and the ends, in steps; the positions are moved."""
         for partition in self.partitions:
             async for step in self._read_partition(partition):
@@ -96,7 +96,7 @@ class TopicReader:
     def _has_more(self, partition: Partition) -> bool:
         return self.positions.get(partition.index, 0) < self._end(partition)
 
-    async def _read_partition(self, partition: Partition) -> AsyncIterator[list[Found]]:
+    async def _read_partition(self, partition: Partition) -> AsyncIterator[list[RecordAt]]:
         log, index = partition.log, partition.index
         position = max(self.positions.get(index, 0), log.log_start_offset)
         end = self._end(partition)
@@ -106,12 +106,12 @@ class TopicReader:
                 break
             data = read.slice.read()
             aborted = log.aborted_transactions(position, end) if self._committed else []
-            step: list[Found] = []
+            step: list[RecordAt] = []
             for batch in iter_batches(data, partial_ok=True):
-                last = batch.last_offset
                 if not batch.is_control and not _is_aborted(batch, aborted):
-                    step += [Found(index, record) for record in iter_records(batch) if position <= record.offset < end]
-                position = max(position, last + 1)
+                    records = [record for record in iter_records(batch) if position <= record.offset < end]
+                    step += [RecordAt(index, record) for record in records]
+                position = max(position, batch.last_offset + 1)
                 if len(step) >= STEP_RECORDS:
                     self.positions[index] = position
                     yield step
@@ -125,8 +125,9 @@ class TopicReader:
 
 def _is_aborted(batch: BatchView, aborted: Sequence[Any]) -> bool:
     return batch.is_transactional and any(
-        one.producer_id == batch.producer_id and one.first_offset <= batch.base_offset <= one.last_offset
-        for one in aborted
+        transaction.producer_id == batch.producer_id
+        and transaction.first_offset <= batch.base_offset <= transaction.last_offset
+        for transaction in aborted
     )
 
 
@@ -135,7 +136,7 @@ def matches(record: Record, key: bytes | None, value: bytes | None, headers: dic
     if (key is not None and record.key != key) or (value is not None and record.value != value):
         return False
     own = dict(record.headers) if headers else {}
-    return all(name in own and own[name] == wanted for name, wanted in headers.items())
+    return all(name in own and own[name] == expected for name, expected in headers.items())
 
 
 def offsets(partitions: Sequence[Partition]) -> Iterator[dict[str, int]]:

@@ -32,11 +32,11 @@ OPERATIONS: Final[dict[str, str]] = {
     "kill_broker": "nodes",
     "start_broker": "nodes",
     "elect": "nodes",
-    "rebalance": "choreography",
-    "expire_member": "choreography",
-    "fence_instance": "choreography",
-    "fence_producer": "choreography",
-    "reload_coordinator": "choreography",
+    "rebalance": "coordinator_events",
+    "expire_member": "coordinator_events",
+    "fence_instance": "coordinator_events",
+    "fence_producer": "coordinator_events",
+    "reload_coordinator": "coordinator_events",
     "snapshot": "snapshots",
     "restore": "snapshots",
     "fork": "snapshots",
@@ -83,7 +83,7 @@ async def perform(cluster: VirtualCluster, name: str, values: dict[str, Any]) ->
     if name not in _operations:
         import_module(f"barnabas.kit.operations.{module}")
     function, keys = _operations[name]
-    given = Values(values)
-    given.only(keys)
+    request = Values(values)
+    request.only(keys)
     cluster.performed.add(name)
-    return await function(cluster, given)
+    return await function(cluster, request)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 def api_named(name: str) -> ApiKey:
     """The API with this name, as Kafka writes it: Produce, JoinGroup. ControlError if none is served."""
-    wanted = name.replace("_", "").upper()
+    letters = name.replace("_", "").upper()
     for key in BROKER_APIS:
-        if key.name.replace("_", "") == wanted:
+        if key.name.replace("_", "") == letters:
             return key
     raise ControlError(f"There is no API {name!r}; they are called as in Kafka: Produce, Fetch, JoinGroup")
 

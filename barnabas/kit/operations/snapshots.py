@@ -33,12 +33,12 @@ async def restore(cluster: VirtualCluster, values: Values) -> object:
 @operation("fork", "snapshot")
 async def fork(cluster: VirtualCluster, values: Values) -> object:
     """Open a cluster that begins as this one is, or as it was in a snapshot."""
-    given = values.integer("snapshot", None)
-    number = await cluster.take_snapshot() if given is None else given
+    is_temporary = not values.has("snapshot")
+    number = await cluster.take_snapshot() if is_temporary else values.integer("snapshot")
     try:
         forked = await cluster.fork(cluster.snapshots[number])
     finally:
-        if given is None:
+        if is_temporary:
             cluster.snapshots.remove(number)
     return {"id": forked.id, "bootstrap": forked.bootstrap}
 

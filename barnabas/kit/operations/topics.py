@@ -8,7 +8,7 @@ import trio
 
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
 from barnabas.kit.errors import ControlError, NotFoundError
-from barnabas.kit.operations.records import Found, TopicReader, matches, offsets
+from barnabas.kit.operations.records import RecordAt, TopicReader, matches, offsets
 from barnabas.kit.operations.registry import operation
 from barnabas.kit.values import Values
 from barnabas.wire.batches.records import Header, build_batch
@@ -64,12 +64,12 @@ async def create_topic(cluster: VirtualCluster, values: Values) -> object:
         replication_factor=-1,
         configs=[CreatableTopicConfig(name=key, value=str(value)) for key, value in values.mapping("configs").items()],
     )
-    answer = await cluster.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
-    made = answer.topics[0]
-    if made.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
-        raise ControlError(f"{ErrorCode(made.error_code).name}: {made.error_message or made.name}")
+    response = await cluster.client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), CreateTopicsResponse)
+    result = response.topics[0]
+    if result.error_code not in {ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS}:
+        raise ControlError(f"{ErrorCode(result.error_code).name}: {result.error_message or result.name}")
     await cluster.until_led(topic.name, is_new=True)
-    return {"created": made.error_code == ErrorCode.NONE}
+    return {"created": result.error_code == ErrorCode.NONE}
 
 
 @operation("topic", "topic")
@@ -99,10 +99,10 @@ async def wait_for_records(cluster: VirtualCluster, values: Values) -> object:
     count = values.integer("count")
     with trio.move_on_after(values.number("timeout_s", 10.0)):
         await search.read()
-        while len(search.found) < count:
+        while len(search.matching) < count:
             await search.reader.wait()
             await search.read()
-    return search.answer() | {"enough": len(search.found) >= count}
+    return search.answer() | {"enough": len(search.matching) >= count}
 
 
 @operation("produce", "topic", "partition", "records", "timeout_s")
@@ -116,18 +116,18 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
     deadline = trio.current_time() + values.number("timeout_s", 10.0)
     described = await _described(cluster, topic, deadline)
     count = len(described.partitions)
-    ends = sum(found["end"] for found in offsets(TopicReader(cluster, topic, {}, committed=False).partitions))
+    ends = sum(partition["end"] for partition in offsets(TopicReader(cluster, topic, {}, committed=False).partitions))
     batches: dict[int, list[tuple[int, bytes | None, bytes | None, list[Header]]]] = {}
     order: list[tuple[int, int]] = []
-    for number, given in enumerate(values.objects("records")):
-        key = given.data("key")
+    for number, record in enumerate(values.objects("records")):
+        key = record.data("key")
         by_key = ends + number if key is None else partition_for_key(key, count)
-        partition = given.integer("partition", values.integer("partition", by_key % count))
-        headers = list(given.data_by_name("headers").items())
-        timestamp = given.integer("timestamp", cluster.broker.loop.now_ms())
+        partition = record.integer("partition", values.integer("partition", by_key % count))
+        headers = list(record.data_by_name("headers").items())
+        timestamp = record.integer("timestamp", cluster.broker.loop.now_ms())
         batch = batches.setdefault(partition, [])
         order.append((partition, len(batch)))
-        batch.append((timestamp, key, given.data("value"), headers))
+        batch.append((timestamp, key, record.data("value"), headers))
     for index in batches:
         if not 0 <= index < count:
             raise ControlError(f"There is no partition {topic}-{index}; it has {count}")
@@ -139,9 +139,9 @@ async def produce(cluster: VirtualCluster, values: Values) -> object:
 
 async def _described(cluster: VirtualCluster, topic: str, deadline: float) -> MetadataResponseTopic:
     """A topic, which is created if the cluster creates topics by itself."""
-    wanted = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)])
     while True:
-        described = (await cluster.client.ask(wanted, MetadataResponse)).topics[0]
+        described = (await cluster.client.ask(request, MetadataResponse)).topics[0]
         is_coming = described.error_code in _COMING and cluster.broker.config[AUTO_CREATE_TOPICS_ENABLE]
         if not is_coming or trio.current_time() >= deadline:
             break
@@ -156,19 +156,20 @@ async def _described(cluster: VirtualCluster, topic: str, deadline: float) -> Me
 async def trim(cluster: VirtualCluster, values: Values) -> object:
     """Delete the records of a partition, or of all, before an offset, by default all; the first offset that is left."""
     name, index = values.text("topic"), values.integer("partition", None)
-    chosen = [one for one in cluster.partitions_of(name) if index in {None, one.index}]
-    if not chosen:
+    partitions = [partition for partition in cluster.partitions_of(name) if index in {None, partition.index}]
+    if not partitions:
         raise NotFoundError(f"There is no topic {name!r}" if index is None else f"There is no partition {name}-{index}")
     starts = {}
-    for one in chosen:
-        wanted = DeleteRecordsPartition(partition_index=one.index, offset=values.integer("offset", HIGH_WATERMARK))
-        topic = DeleteRecordsTopic(name=name, partitions=[wanted])
+    offset = values.integer("offset", HIGH_WATERMARK)
+    for partition in partitions:
+        trimmed = DeleteRecordsPartition(partition_index=partition.index, offset=offset)
+        topic = DeleteRecordsTopic(name=name, partitions=[trimmed])
         request = DeleteRecordsRequest(topics=[topic], timeout_ms=10_000)
-        answer = await cluster.client_of(one.topic_id, one.index).ask(request, DeleteRecordsResponse)
-        result = answer.topics[0].partitions[0]
+        client = cluster.client_of(partition.topic_id, partition.index)
+        result = (await client.ask(request, DeleteRecordsResponse)).topics[0].partitions[0]
         if result.error_code:
-            raise ControlError(f"Partition {name}-{one.index}: {ErrorCode(result.error_code).name}")
-        starts[str(one.index)] = result.low_watermark
+            raise ControlError(f"Partition {name}-{partition.index}: {ErrorCode(result.error_code).name}")
+        starts[str(partition.index)] = result.low_watermark
     return {"starts": starts}
 
 
@@ -183,8 +184,8 @@ async def _append(cluster: VirtualCluster, topic_id: Uuid, index: int, batch: by
     )
     request = ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data])
     while True:
-        answer = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
-        partition = answer.responses[0].partition_responses[0]
+        response = await cluster.client_of(topic_id, index).ask(request, ProduceResponse)
+        partition = response.responses[0].partition_responses[0]
         if not partition.error_code:
             return partition.base_offset
         if partition.error_code not in PASSING or trio.current_time() >= deadline:
@@ -194,7 +195,7 @@ async def _append(cluster: VirtualCluster, topic_id: Uuid, index: int, batch: by
 
 
 class _Search:
-    """The records that a request looks for, and the ones found."""
+    """The search of one request, and the records that match so far."""
 
     def __init__(self, cluster: VirtualCluster, values: Values) -> None:
         self.topic = values.text("topic")
@@ -203,24 +204,24 @@ class _Search:
         self.reader = TopicReader(cluster, self.topic, positions, committed=values.flag("committed", default=True))
         self._key, self._value = values.data("key"), values.data("value")
         self._headers = values.data_by_name("headers")
-        self.found: list[Found] = []
+        self.matching: list[RecordAt] = []
         self.seen = 0
 
     async def read(self) -> None:
         """Read on."""
         async for step in self.reader.read():
             self.seen += len(step)
-            self.found += [
-                one
-                for one in step
-                if (self._partition is None or one.partition == self._partition)
-                and matches(one.record, self._key, self._value, self._headers)
+            self.matching += [
+                read
+                for read in step
+                if (self._partition is None or read.partition == self._partition)
+                and matches(read.record, self._key, self._value, self._headers)
             ]
 
     def answer(self) -> dict[str, Any]:
-        """Found records, how many were seen, and the positions behind them."""
+        """The matching records, how many were read, and the positions behind them."""
         return {
-            "records": [one.to_json(self.topic) for one in self.found],
+            "records": [record.to_json(self.topic) for record in self.matching],
             "seen": self.seen,
             "positions": {str(partition): offset for partition, offset in self.reader.positions.items()},
         }

@@ -5,10 +5,11 @@ The details have the names of Kafka's fields in snake case, where there is one. 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.batches.batch_header import BatchHeader, walk_batches
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 Details = dict[str, Any]
 
-_LENGTH_AT: Final = 8
-_COUNT_AT: Final = 57
-_PRODUCER_AT: Final = 43
-_HEADER_BYTES: Final = 61
 MAX_NAMED: Final = 20
 """Offsets that are kept of one commit."""
 
@@ -37,19 +34,6 @@ def of_response(response: Message) -> Details:
     return {} if function is None else function(response)
 
 
-def batch_counts(data: memoryview) -> tuple[int, int]:
-    """How many batches and records there are; both as far as the headers say so."""
-    batches = records = position = 0
-    while position + _HEADER_BYTES <= len(data):
-        batches += 1
-        records += int.from_bytes(data[position + _COUNT_AT : position + _COUNT_AT + 4], "big", signed=True)
-        length = int.from_bytes(data[position + _LENGTH_AT : position + _LENGTH_AT + 4], "big", signed=True)
-        if length <= 0:
-            break
-        position += 12 + length
-    return batches, records
-
-
 def _produce(request: Any, ctx: RequestContext) -> Details:  # noqa: ARG001
     batches = records = size = 0
     is_idempotent = False
@@ -57,10 +41,10 @@ def _produce(request: Any, ctx: RequestContext) -> Details:  # noqa: ARG001
         for partition in topic.partition_data:
             data = memoryview(partition.records or b"")
             size += len(data)
-            counts = batch_counts(data)
-            batches += counts[0]
-            records += counts[1]
-            is_idempotent |= len(data) >= _HEADER_BYTES and data[_PRODUCER_AT] < 0x80
+            headers = list(walk_batches(BatchHeader, data, len(data)))
+            batches += len(headers)
+            records += sum(header.record_count for header in headers)
+            is_idempotent |= bool(headers) and headers[0].producer_id >= 0
     return {"acks": request.acks, "batches": batches, "records": records, "bytes": size, "idempotent": is_idempotent}
 
 
@@ -72,16 +56,10 @@ def _fetched(response: Any) -> Details:
     size = partitions = 0
     for topic in response.responses:
         for partition in topic.partitions:
-            count = _size(partition.records)
+            count = sum(map(len, _pieces(partition.records)))
             size += count
             partitions += count > 0
     return {"bytes": size, "partitions_with_records": partitions}
-
-
-def _size(records: Any) -> int:
-    if records is None:
-        return 0
-    return sum(map(len, records)) if isinstance(records, (list, tuple)) else len(records)
 
 
 def _commit(request: Any, ctx: RequestContext) -> Details:
@@ -113,20 +91,23 @@ def _joined(response: Any) -> Details:
 
 
 def _heartbeat_answered(response: Any) -> Details:
-    found = {"member_epoch": response.member_epoch, "member_id": response.member_id}
+    details = {"member_epoch": response.member_epoch, "member_id": response.member_id}
     if response.assignment is not None:
-        found["assigned"] = sum(len(one.partitions) for one in response.assignment.topic_partitions)
-    return found
+        details["assigned"] = sum(len(topic.partitions) for topic in response.assignment.topic_partitions)
+    return details
 
 
 def _left(request: Any, ctx: RequestContext) -> Details:  # noqa: ARG001
-    return {"members": [one.member_id for one in request.members] or [request.member_id]}
+    return {"members": [member.member_id for member in request.members] or [request.member_id]}
 
 
 def bytes_of(records: Any) -> bytearray:
-    """The bytes of a message's records, however they are kept."""
-    parts = records if isinstance(records, (list, tuple)) else () if records is None else (records,)
-    return bytearray(b"".join(map(chunk_bytes, parts)))
+    """The bytes of a message's records, in one piece."""
+    return bytearray(b"".join(map(chunk_bytes, _pieces(records))))
+
+
+def _pieces(records: Any) -> Sequence[Any]:
+    return records if isinstance(records, (list, tuple)) else () if records is None else (records,)
 
 
 _REQUESTS: Final[dict[ApiKey, Callable[[Any, RequestContext], Details]]] = {

@@ -141,4 +141,5 @@ class ControlledRoutes(Routes):
         route = super().find(api_key, api_version)
         handler = route.handler if release is None else release.handler(route.api_key, route.handler)
         route.handler = partial(self._traffic.serve, route, handler)
+        route.read_usual = None  # recorder and rules look at the fields of a message
         return route

@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.kit.traffic.recorder import api_name
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import api_name
 
 if TYPE_CHECKING:
     from barnabas.kit.traffic.recorder import Entry
@@ -76,10 +76,7 @@ EXPLANATIONS: Final = {
 
 def findings(traces: Traces) -> list[Finding]:
     """All findings, by rule."""
-    found: list[Finding] = []
-    for rule in _RULES:
-        found += rule(traces)
-    return found
+    return [finding for rule in _RULES for finding in rule(traces)]
 
 
 def _runs(entries: Iterable[Entry], api: ApiKey) -> Iterator[tuple[Entry, list[Entry]]]:
@@ -126,17 +123,16 @@ def _tiny_batches(traces: Traces) -> Iterator[Finding]:
     for first, run in _runs(traces.entries, ApiKey.PRODUCE):
         for stretch in _unbroken(run, _is_tiny):
             if _fastest(stretch, TINY_BATCHES, TINY_BATCHES_PER_S):
-                topics = ", ".join(dict.fromkeys(topic for one in stretch for topic in one.topics))
-                yield Finding(
-                    "tiny-batches", first.client_id, f"{len(stretch)} requests with one record each to {topics}"
-                )
+                topics = ", ".join(dict.fromkeys(topic for entry in stretch for topic in entry.topics))
+                text = f"{len(stretch)} requests with one record each to {topics}"
+                yield Finding("tiny-batches", first.client_id, text)
                 break
 
 
 def _commit_per_record(traces: Traces) -> Iterator[Finding]:
     for first, run in _runs(traces.entries, ApiKey.OFFSET_COMMIT):
         single = _for_one_record(run)
-        for stretch in _unbroken(run, lambda one: one.number in single):  # noqa: B023 - used before the next
+        for stretch in _unbroken(run, lambda entry: entry.number in single):  # noqa: B023 - used before the next
             if _fastest(stretch, COMMITS, COMMITS_PER_S):
                 text = f"{len(stretch)} commits of group {', '.join(first.groups)}, each for one record"
                 yield Finding("commit-per-record", first.client_id, text)
@@ -146,14 +142,14 @@ def _commit_per_record(traces: Traces) -> Iterator[Finding]:
 def _for_one_record(commits: Iterable[Entry]) -> set[int]:
     """The numbers of the commits that are for one record more than the one before."""
     last: dict[str, int] = {}
-    found = set()
+    numbers = set()
     for entry in commits:
         offsets: dict[str, int] = entry.details.get("offsets", {})
         moved = [offset - last[where] if where in last else 2 for where, offset in offsets.items()]
         if sum(moved) == 1 and not entry.errors:
-            found.add(entry.number)
+            numbers.add(entry.number)
         last |= offsets
-    return found
+    return numbers
 
 
 def _fetch_busy_loop(traces: Traces) -> Iterator[Finding]:
@@ -213,16 +209,16 @@ _IN_TRANSACTION: Final = frozenset(
 
 
 def _member_removed(traces: Traces) -> Iterator[Finding]:
-    left: set[str] = set()
+    departed: set[str] = set()
     joined: set[str] = set()
     for entry in traces.entries:
         member = entry.details.get("member_id", "")
         if entry.api == ApiKey.LEAVE_GROUP:
-            left.update(entry.details.get("members", ()))
+            departed.update(entry.details.get("members", ()))
         elif entry.api in _HEARTBEATS and member:
             if not entry.errors:
                 joined.add(member)
-            elif member in joined and member not in left and entry.errors[0][1] == "UNKNOWN_MEMBER_ID":
+            elif member in joined and member not in departed and entry.errors[0][1] == "UNKNOWN_MEMBER_ID":
                 joined.discard(member)
                 text = f"{member} of group {', '.join(entry.groups)} had been removed"
                 yield Finding("member-removed", entry.client_id, text)

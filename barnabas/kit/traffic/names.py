@@ -7,6 +7,7 @@ analyzed once; reading a message then looks only at the fields that can name som
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.wire.messages.groups import FindCoordinatorRequest
@@ -66,21 +67,21 @@ def shape_of(message_class: type[StructBase]) -> Shape:
 
 def _analyzed(message_class: type[StructBase]) -> Shape:
     own, children, error = [], [], None
-    for field in message_class.declared:
-        is_array = field.kind == "array"
-        kind = field.element_kind if is_array else field.kind
-        if field.entity in _ENTITIES:
-            own.append((field.name, field.entity, is_array))
-        elif kind == "uuid" and field.name.startswith("topic_id"):
-            own.append((field.name, TOPIC_ID, is_array))
-        elif kind == "int32" and field.name in _PARTITIONS:
-            own.append((field.name, PARTITION, is_array))
-        elif field.name in ERROR_FIELDS:
-            error = field.name
-        elif kind == "struct" and field.struct_class is not None:
-            shape = shape_of(field.struct_class)
+    for declared in message_class.declared:
+        name, is_array = declared.name, declared.kind == "array"
+        kind = declared.element_kind if is_array else declared.kind
+        if declared.entity in _ENTITIES:
+            own.append((name, declared.entity, is_array))
+        elif kind == "uuid" and name.startswith("topic_id"):
+            own.append((name, TOPIC_ID, is_array))
+        elif kind == "int32" and name in _PARTITIONS:
+            own.append((name, PARTITION, is_array))
+        elif name in ERROR_FIELDS:
+            error = name
+        elif kind == "struct" and declared.struct_class is not None:
+            shape = shape_of(declared.struct_class)
             if shape.own or shape.error or shape.children:
-                children.append((field.name, is_array, shape))
+                children.append((name, is_array, shape))
     return Shape(tuple(own), error, tuple(children))
 
 
@@ -110,8 +111,8 @@ def _places(struct: Any, shape: Shape, image: ClusterImage, around: Place) -> It
     for name, is_array, child in shape.children:
         value = getattr(struct, name)
         if value is not None:
-            for one in value if is_array else (value,):
-                yield from _places(one, child, image, here)
+            for item in value if is_array else (value,):
+                yield from _places(item, child, image, here)
 
 
 def _name_of(topic_id: bytes, image: ClusterImage) -> str:
@@ -119,16 +120,14 @@ def _name_of(topic_id: bytes, image: ClusterImage) -> str:
     return uuid_to_text(topic_id) if topic is None else topic.name
 
 
+@dataclass(slots=True)
 class Named:
     """Everything that a request names."""
 
-    __slots__ = ("groups", "partitions", "topics", "transactional_ids")
-
-    def __init__(self) -> None:
-        self.topics: dict[str, None] = {}
-        self.partitions: set[tuple[str | None, int]] = set()
-        self.groups: dict[str, None] = {}
-        self.transactional_ids: dict[str, None] = {}
+    topics: dict[str, None] = field(default_factory=dict)
+    partitions: set[tuple[str | None, int]] = field(default_factory=set)
+    groups: dict[str, None] = field(default_factory=dict)
+    transactional_ids: dict[str, None] = field(default_factory=dict)
 
 
 def named_by(request: StructBase, image: ClusterImage) -> Named:
@@ -136,8 +135,8 @@ def named_by(request: StructBase, image: ClusterImage) -> Named:
     named = Named()
     if type(request) is FindCoordinatorRequest:
         keys = [key for key in (request.key, *request.coordinator_keys) if key]
-        found = named.transactional_ids if request.key_type == _TRANSACTIONS else named.groups
-        found.update(dict.fromkeys(keys))
+        names = named.transactional_ids if request.key_type == _TRANSACTIONS else named.groups
+        names.update(dict.fromkeys(keys))
         return named
     _collect(request, shape_of(type(request)), image, named, None)
     return named
@@ -147,13 +146,13 @@ def _collect(struct: Any, shape: Shape, image: ClusterImage, named: Named, topic
     for name, what, is_array in shape.own:
         value = getattr(struct, name)
         if value is not None:
-            for one in value if is_array else (value,):
-                topic = _add(named, what, one, image, topic)
+            for text in value if is_array else (value,):
+                topic = _add(named, what, text, image, topic)
     for name, is_array, child in shape.children:
         value = getattr(struct, name)
         if value is not None:
-            for one in value if is_array else (value,):
-                _collect(one, child, image, named, topic)
+            for item in value if is_array else (value,):
+                _collect(item, child, image, named, topic)
 
 
 def _add(named: Named, what: str, value: Any, image: ClusterImage, topic: str | None) -> str | None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.kit.traffic.details import of_request, of_response
 from barnabas.kit.traffic.names import Named, named_by, places
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.codec.json_form import json_name
+from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -28,49 +29,26 @@ MAX_ERRORS: Final = 20
 """Error codes that are kept of one response."""
 
 
-def api_name(key: ApiKey) -> str:
-    """The name of an API as Kafka writes it: Produce, JoinGroup."""
-    name = json_name(key.name.lower())
-    return name[:1].upper() + name[1:]
-
-
+@dataclass(eq=False, slots=True)
 class Entry:
     """One request. Times are in seconds: `time` since 1970, `took` until it was answered, None if it was not yet."""
 
-    __slots__ = (
-        "api",
-        "client_id",
-        "connection",
-        "details",
-        "errors",
-        "groups",
-        "number",
-        "outcome",
-        "started",
-        "time",
-        "took",
-        "topics",
-        "transactional_ids",
-        "version",
-    )
-
-    def __init__(self, number: int, connection: int, client_id: str | None, api: ApiKey, version: int) -> None:
-        self.number = number
-        self.connection = connection
-        self.client_id = client_id
-        self.api = api
-        self.version = version
-        self.started = time.monotonic()
-        self.time = time.time()
-        self.took: float | None = None
-        self.outcome = "waits"
-        """waits, answered, unanswered (acks=0) or closed."""
-        self.topics: tuple[str, ...] = ()
-        self.groups: tuple[str, ...] = ()
-        self.transactional_ids: tuple[str, ...] = ()
-        self.errors: tuple[tuple[str, str], ...] = ()
-        """Where an error is (a topic's partition, a group; empty: the whole response), and its name."""
-        self.details: dict[str, Any] = {}
+    number: int
+    connection: int
+    client_id: str | None
+    api: ApiKey
+    version: int
+    started: float = field(default_factory=time.monotonic)
+    time: float = field(default_factory=time.time)
+    took: float | None = None
+    outcome: str = "waits"
+    """waits, answered, unanswered (acks=0) or closed."""
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    transactional_ids: tuple[str, ...] = ()
+    errors: tuple[tuple[str, str], ...] = ()
+    """Where an error is (a topic's partition, a group; empty: the whole response), and its name."""
+    details: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The entry for the control channel."""
@@ -84,7 +62,7 @@ class Entry:
             "topics": list(self.topics),
             "groups": list(self.groups),
             "transactional_ids": list(self.transactional_ids),
-            "errors": [list(one) for one in self.errors],
+            "errors": list(map(list, self.errors)),
             "outcome": self.outcome,
             "took": self.took,
             "details": self.details,
@@ -156,12 +134,12 @@ class Recorder:
 
 
 def _errors(response: Message, broker: Broker) -> Iterator[tuple[str, str]]:
-    found = 0
+    count = 0
     for place in places(response, broker.image):
         code = 0 if place.error is None else getattr(place.struct, place.error)
         if code:
-            found += 1
-            if found > MAX_ERRORS:
+            count += 1
+            if count > MAX_ERRORS:
                 return
             name = place.topic or place.group or place.transactional_id or ""
             where = name if place.partition is None or place.topic is None else f"{name}-{place.partition}"

@@ -55,10 +55,11 @@ def _table() -> dict[str, Any]:
 def release_named(name: str) -> Release:
     """A release by its name, such as 3.9. ControlError if it is not in the table."""
     try:
-        found = _table()[name]
+        row = _table()[name]
     except KeyError:
         raise ControlError(f"as_version is one of {', '.join(_table())}, not {name!r}") from None
-    return Release(name, {int(key): tuple(one) for key, one in found["apis"].items()}, found["features"])
+    apis = {int(key): (first, last) for key, (first, last) in row["apis"].items()}
+    return Release(name, apis, row["features"])
 
 
 class Release:
@@ -99,9 +100,9 @@ class Release:
             known = [ApiVersion(api_key=int(ApiKey.API_VERSIONS), min_version=first, max_version=last)]
             return ApiVersionsResponse(error_code=int(ErrorCode.UNSUPPORTED_VERSION), api_keys=known)
         refusal = refused(ctx, request)
-        return self._answer(ctx) if refusal is None else refusal
+        return self._response(ctx) if refusal is None else refusal
 
-    def _answer(self, ctx: RequestContext) -> ApiVersionsResponse:
+    def _response(self, ctx: RequestContext) -> ApiVersionsResponse:
         """The ApiVersions response of the release: the features and levels that this broker has too."""
         response = whole_answer(ctx.broker.metadata, ())
         hidden = TELEMETRY_APIS if ctx.broker.config[METRICS_LISTENER] is None else frozenset()
@@ -114,7 +115,7 @@ class Release:
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in self._features.items()
         ]
-        finalized = {one.name: one.max_version_level for one in response.finalized_features}
+        finalized = {feature.name: feature.max_version_level for feature in response.finalized_features}
         levels = {
             name: min(level, self._features[name][1]) for name, level in finalized.items() if name in self._features
         }

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from barnabas.kit.traffic.recorder import api_name
 from barnabas.wire.api_keys import ApiKey
+from barnabas.wire.codec.json_form import api_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,15 +84,15 @@ class _Line:
             for name, value in self.last.details.items()
             if value not in (None, "", -1, [], {}, False) or name == "committed"
         }
-        found = []
+        texts = []
         for name, value in details.items():
             if name in COUNTED:
-                found.append(f"{name}={self.sums[name]}")
+                texts.append(f"{name}={self.sums[name]}")
             elif name == "offsets":
-                found.append("offsets=" + ",".join(f"{where}:{offset}" for where, offset in value.items()))
+                texts.append("offsets=" + ",".join(f"{where}:{offset}" for where, offset in value.items()))
             elif name in _SHOWN:
-                found.append(f"{name}={value}")
-        return found
+                texts.append(f"{name}={value}")
+        return texts
 
 
 _SHOWN: Final = frozenset(
@@ -104,9 +104,8 @@ _SHOWN: Final = frozenset(
 
 
 def _about(entry: Entry) -> list[str]:
-    found = [", ".join(entry.topics)] if entry.topics else []
-    found += [f"group {', '.join(entry.groups)}"] if entry.groups else []
-    return found + ([f"transactional id {', '.join(entry.transactional_ids)}"] if entry.transactional_ids else [])
+    names = (("", entry.topics), ("group ", entry.groups), ("transactional id ", entry.transactional_ids))
+    return [kind + ", ".join(texts) for kind, texts in names if texts]
 
 
 def _outcome(entry: Entry) -> str:
@@ -121,7 +120,7 @@ def lines(entries: Iterable[Entry], last: int | None = None) -> list[str]:
     """The lines of these requests, oldest first; only the last of them if `last` is given."""
     from datetime import datetime
 
-    made: list[_Line] = []
+    all_lines: list[_Line] = []
     open_lines: dict[tuple[int, ApiKey], _Line] = {}
     for entry in entries:
         if entry.api in HIDDEN and not entry.errors and entry.outcome == "answered":
@@ -131,9 +130,9 @@ def lines(entries: Iterable[Entry], last: int | None = None) -> list[str]:
             line.add(entry)
             continue
         if entry.api not in SUMMARIZED:  # after a join, a commit or a transaction a new line begins
-            open_lines = {key: one for key, one in open_lines.items() if key[0] != entry.connection}
+            open_lines = {key: line for key, line in open_lines.items() if key[0] != entry.connection}
         line = _Line(entry)
-        made.append(line)
+        all_lines.append(line)
         open_lines[entry.connection, entry.api] = line
-    shown: Sequence[_Line] = made if last is None else made[-last:]
+    shown: Sequence[_Line] = all_lines if last is None else all_lines[-last:]
     return [line.text(datetime) for line in shown]

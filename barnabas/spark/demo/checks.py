@@ -35,17 +35,17 @@ class Check:
     passed: bool
 
 
-def matching(job: str, what: str, found: Mapping[Any, Any], reference: Mapping[Any, Any]) -> Check:
+def matching(job: str, what: str, results: Mapping[Any, Any], reference: Mapping[Any, Any]) -> Check:
     """Check that `found` has exactly the expected items."""
-    correct = sum(key in found and found[key] == value for key, value in reference.items())
-    more = len(found.keys() - reference.keys())
+    correct = sum(key in results and results[key] == value for key, value in reference.items())
+    more = len(results.keys() - reference.keys())
     description = f"{correct:,} of {len(reference):,} {what}" + (f", and {more:,} unexpected" if more else "")
     return Check(job, description, correct == len(reference) and not more)
 
 
-def equal(job: str, what: str, found: int, reference: int) -> Check:
+def equal(job: str, what: str, result: int, reference: int) -> Check:
     """Check that a number is as expected."""
-    return Check(job, f"{found:,} of {reference:,} {what}", found == reference)
+    return Check(job, f"{result:,} of {reference:,} {what}", result == reference)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _digests(bootstrap: str, topic: str) -> dict[int, str]:
         hashes.setdefault(m.partition(), hashlib.sha256()).update(
             repr((m.key(), m.value(), m.headers() or [], m.timestamp())).encode()
         )
-    return {partition: found.hexdigest() for partition, found in hashes.items()}
+    return {partition: digest.hexdigest() for partition, digest in hashes.items()}
 
 
 def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
@@ -137,16 +137,16 @@ def compare(results: Results, flights: pd.DataFrame) -> list[Check]:
     ]  # fmt: skip
 
 
-def _only(found: expected.DailyFigures, names: tuple[str, ...]) -> expected.DailyFigures:
+def _only(results: expected.DailyFigures, names: tuple[str, ...]) -> expected.DailyFigures:
     """Only these figures; None for those that JSON omits, fractions rounded as in `expected.py`."""
-    return {key: {name: _rounded(figures.get(name)) for name in names} for key, figures in found.items()}
+    return {key: {name: _rounded(figures.get(name)) for name in names} for key, figures in results.items()}
 
 
 def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
-def _equal_rows(found: pd.DataFrame, flights: pd.DataFrame) -> int:
+def _equal_rows(results: pd.DataFrame, flights: pd.DataFrame) -> int:
     """The number of flights with equal values in every column."""
     reference = flights[list(FIELDS)]
-    return len(reference.merge(found[list(FIELDS)].astype(reference.dtypes.to_dict()), on=list(FIELDS)))
+    return len(reference.merge(results[list(FIELDS)].astype(reference.dtypes.to_dict()), on=list(FIELDS)))

@@ -32,16 +32,16 @@ def by_day(flights: pd.DataFrame) -> DailyFigures:
 
 def log_by_day(flights: pd.DataFrame) -> DailyFigures:
     """requests, errors, error_rate and the percentiles of delay (milliseconds) of each day and airline."""
-    found: DailyFigures = {}
+    figures_by_day: DailyFigures = {}
     for key, delays in _grouped(flights, "carrier")["dep_delay"]:
         latencies = sorted(latency_ms(int(delay)) for delay in delays.dropna())
         errors = len(delays) - len(latencies)
-        found[key] = {
+        figures_by_day[key] = {
             "requests": len(delays), "errors": errors, "error_rate": round(errors / len(delays), 6),
             "p50_ms": _percentile(latencies, 0.5), "p95_ms": _percentile(latencies, 0.95),
             "p99_ms": _percentile(latencies, 0.99),
         }  # fmt: skip
-    return found
+    return figures_by_day
 
 
 def alerts(log: DailyFigures, error_rate: float, min_requests: int) -> set[tuple[str, str]]:

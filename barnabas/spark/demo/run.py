@@ -107,12 +107,12 @@ def run_demo(
         with saying("comparing the results with the data file"):
             results = checks.collect(_spark(work, stack), address, work)
         _delete_topics(bootstrap, data_dir)
-    found = checks.compare(results, data)
+    compared = checks.compare(results, data)
     tables = summary_tables(results, flights.airlines())
-    page = write_page(report_dir, found, tables, timings, results)
-    _print_results(found, tables, timings)
-    failed = sum(not check.passed for check in found)
-    passed = f"{len(found) - failed} of {len(found)} checks passed"
+    page = write_page(report_dir, compared, tables, timings, results)
+    _print_results(compared, tables, timings)
+    failed = sum(not check.passed for check in compared)
+    passed = f"{len(compared) - failed} of {len(compared)} checks passed"
     print(f"\n{passed}; {time.monotonic() - began:.0f} s in total; report: {page}")
     return 1 if failed else 0
 
@@ -175,20 +175,20 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 
 @contextmanager
-def _work_directory(given: Path | None, bootstrap: str | None, *, resume: bool) -> Iterator[Path]:
+def _work_directory(directory: Path | None, bootstrap: str | None, *, resume: bool) -> Iterator[Path]:
     """The given directory, which must be new or empty and is kept, or, to resume, that of a demonstration.
 
     Otherwise a temporary one, which is kept if a step fails.
     """
-    if resume and given is None:
+    if resume and directory is None:
         raise MistakeError("--resume needs the --data-dir of the demonstration")
-    if given is not None and not resume and given.exists() and any(given.iterdir()):
-        more = ", or continue its demonstration with --resume" if (given / FILE).exists() else ""
-        raise MistakeError(f"{given} is not empty: choose a new directory{more}")
-    if given is not None and not resume:
-        given.mkdir(parents=True, exist_ok=True)
-    work = given.resolve() if given is not None else Path(tempfile.mkdtemp(prefix="barnabas-demo-"))
-    is_kept = given is not None
+    if directory is not None and not resume and directory.exists() and any(directory.iterdir()):
+        more = ", or continue its demonstration with --resume" if (directory / FILE).exists() else ""
+        raise MistakeError(f"{directory} is not empty: choose a new directory{more}")
+    if directory is not None and not resume:
+        directory.mkdir(parents=True, exist_ok=True)
+    work = directory.resolve() if directory is not None else Path(tempfile.mkdtemp(prefix="barnabas-demo-"))
+    is_kept = directory is not None
     try:
         yield work
     except MistakeError:
@@ -244,7 +244,7 @@ def _records(run: Run) -> int:
     )
 
 
-def _print_results(found: Sequence[checks.Check], tables: Sequence[SummaryTable], timings: Sequence[Timing]) -> None:
+def _print_results(compared: Sequence[checks.Check], tables: Sequence[SummaryTable], timings: Sequence[Timing]) -> None:
     for table in tables:
         if table.rows:
             print(f"\n{table.title} ({table.job}):")
@@ -254,5 +254,5 @@ def _print_results(found: Sequence[checks.Check], tables: Sequence[SummaryTable]
     print("\nDuration of each step:")
     show_rows(rows, "table")
     print("\nChecked against the data file, with pandas:")
-    for check in found:
+    for check in compared:
         print(f"  {'ok   ' if check.passed else 'WRONG'}  {check.job}: {check.description}")

@@ -81,10 +81,10 @@ def produce(bootstrap: str, topic: str, records: Iterable[Record]) -> tuple[int,
         producer.produce(topic, record.value, record.key, timestamp=record.at_ms, **more)
         if number % 1000 == 0:
             producer.poll(0)
-    left = producer.flush(TIMEOUT_S)
-    if left or failures:
+    unsent = producer.flush(TIMEOUT_S)
+    if unsent or failures:
         raise PipelineError(
-            f"{left + len(failures)} records were not written to {topic}: {(failures or ['timeout'])[0]}"
+            f"{unsent + len(failures)} records were not written to {topic}: {(failures or ['timeout'])[0]}"
         )
     return len(batch), time.monotonic() - began
 

@@ -68,13 +68,13 @@ def fold_of(fields: Mapping[str, str], function: str, types: Mapping[str, str] |
 
 
 def _step(name: str, text: str) -> tuple[str, str]:
-    found = re.fullmatch(r"\s*(\w+)\s*\(\s*(\w*)\s*\)\s*", text)
-    if found is None or found[1] not in OPERATIONS:
+    match = re.fullmatch(r"\s*(\w+)\s*\(\s*(\w*)\s*\)\s*", text)
+    if match is None or match[1] not in OPERATIONS:
         known = ", ".join(f"{operation}(column)" for operation in OPERATIONS)
         raise MistakeError(f"[state.fields] {name} is one of {known}, not {text!r}")
-    if not found[2] and found[1] != "count":
-        raise MistakeError(f"[state.fields] {name}: {found[1]} needs a column, as in {found[1]}(amount)")
-    return found[1], found[2]
+    if not match[2] and match[1] != "count":
+        raise MistakeError(f"[state.fields] {name}: {match[1]} needs a column, as in {match[1]}(amount)")
+    return match[1], match[2]
 
 
 def _check_columns(steps: Mapping[str, tuple[str, str]], types: Mapping[str, str]) -> None:
@@ -100,7 +100,7 @@ class Folding(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """On an executor, before the first rows."""
         self._fold = fold_of(self._fields, self._function)
-        self._kept = handle.getValueState("state", STORED)
+        self._stored = handle.getValueState("state", STORED)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self,
@@ -111,15 +111,16 @@ class Folding(StatefulProcessor):
         """Fold the events of one key in this batch, by `order`, then by `position`; one row out."""
         import pandas as pd
 
-        kept = self._kept.get() if self._kept.exists() else None
-        state = json.loads(kept[0]) if kept is not None and kept[0] is not None else None
-        version = int(kept[1]) if kept is not None else 0
+        stored = self._stored.get() if self._stored.exists() else None
+        text, version = stored or (None, 0)
+        state = None if text is None else json.loads(text)
+        version = int(version)
         events = pd.concat(list(rows)).sort_values(["order", "position"], na_position="first", ignore_index=True)
         for event in events["event"]:
             state = self._fold(state, json.loads(event))
             version += 1
         text = None if state is None else json.dumps(state, sort_keys=True)
-        self._kept.update((text, version))
+        self._stored.update((text, version))
         yield pd.DataFrame({"key": [key[0]], "state": [text], "version": [version]})
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ def load(name: str) -> Callable[..., Any]:
         raise MistakeError(f"{name} cannot be imported: {error} (searched in {here} and Python's path)") from error
     except Exception as error:  # the user's module may raise anything
         raise MistakeError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
-    found = getattr(module, attribute, None)
-    if not callable(found):
+    function = getattr(module, attribute, None)
+    if not callable(function):
         raise MistakeError(f"{module_name} has no function {attribute} ({module.__file__})")
-    return found  # type: ignore[no-any-return]
+    return function  # type: ignore[no-any-return]

@@ -37,18 +37,22 @@ def shortened(text: Column) -> Column:
 
 def first_kind(misfits: Sequence[Misfit]) -> Column:
     """The kind of the first mistake of a record; null if it has none."""
-    return _first([f.when(one.when, first_kind(one.inner) if one.inner else f.lit(one.kind)) for one in misfits])
+    return _first(
+        [f.when(misfit.when, first_kind(misfit.inner) if misfit.inner else f.lit(misfit.kind)) for misfit in misfits]
+    )
 
 
 def first_reason(misfits: Sequence[Misfit]) -> Column:
     """The kind of the first mistake of a record and what it held; null if it has none."""
-    return _first([f.when(one.when, first_reason(one.inner) if one.inner else _text(one)) for one in misfits])
+    return _first(
+        [f.when(misfit.when, first_reason(misfit.inner) if misfit.inner else _text(misfit)) for misfit in misfits]
+    )
 
 
 def kinds_of(misfits: Iterable[Misfit]) -> list[str]:
     """Every kind, once, in the order in which they are looked for."""
-    found = [kind for one in misfits for kind in (kinds_of(one.inner) if one.inner else [one.kind])]
-    return list(dict.fromkeys(found))
+    kinds = [kind for misfit in misfits for kind in (kinds_of(misfit.inner) if misfit.inner else [misfit.kind])]
+    return list(dict.fromkeys(kinds))
 
 
 def _first(columns: list[Column]) -> Column:

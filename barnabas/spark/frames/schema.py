@@ -63,13 +63,13 @@ def _json(frame: DataFrame, schema: Schema) -> tuple[DataFrame, list[Misfit], li
     if schema.timestamp_format:
         options["timestampFormat"] = schema.timestamp_format
     text = f.col("value").cast("string")
-    wanted = StructType(list(fields.fields)).add(CORRUPT, StringType())
+    columns = StructType(list(fields.fields)).add(CORRUPT, StringType())
     is_corrupt = f.col("data").isNull() | f.col("data." + CORRUPT).isNotNull()
     misfits = [
         Misfit("not UTF-8", ~f.is_valid_utf8(text)),
         Misfit("", is_corrupt | ~_is_one_value(text), inner=tuple(_json_misfits(text, fields, options))),
     ]
-    return _decoded(frame, f.from_json(text, wanted, options)), misfits, required
+    return _decoded(frame, f.from_json(text, columns, options)), misfits, required
 
 
 def _json_misfits(text: Column, fields: StructType, options: dict[str, str]) -> Iterator[Misfit]:

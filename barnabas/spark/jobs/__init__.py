@@ -18,5 +18,5 @@ def find_job(name: str) -> Job:
     """The job with this name; MistakeError if there is none."""
     if name not in NAMES:
         raise MistakeError(f"there is no job {name}{suggestion(name, list(NAMES))}; the jobs are {', '.join(NAMES)}")
-    found: Job = import_module(f"barnabas.spark.jobs.{name}").JOB
-    return found
+    job: Job = import_module(f"barnabas.spark.jobs.{name}").JOB
+    return job

@@ -14,8 +14,8 @@ from pyspark.sql import functions as f
 
 from barnabas.spark.frames.schema import fitting, parsed
 from barnabas.spark.frames.sql import named, sql
-from barnabas.spark.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
-from barnabas.spark.report.results import as_json_records, show
+from barnabas.spark.job import Flow, Job, TopicToMake, dead_letter_flow
+from barnabas.spark.report.results import CHANGES, as_json_records, show
 from barnabas.spark.settings.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
 from barnabas.spark.topics.broker import Broker
 from barnabas.spark.topics.kafka import read_source
@@ -23,9 +23,6 @@ from barnabas.spark.topics.sinks import BatchSink, TopicSink
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
-
-CHANGES = "_changes"
-"""The number of records in a window; it grows with each update, so it identifies the update."""
 
 
 class Window(Table):
@@ -56,11 +53,11 @@ class AnalyticsConfig(JobConfig):
 
     @model_validator(mode="after")
     def _names(self) -> AnalyticsConfig:
-        taken = {"window_start", "window_end", CHANGES}
+        used = {"window_start", "window_end", CHANGES}
         for name in (*self.keys, *self.aggregates):
-            if name.lower() in taken:
+            if name.lower() in used:
                 raise ValueError(f"[keys] and [aggregates]: the name {name} is used already")
-            taken.add(name.lower())
+            used.add(name.lower())
         return self
 
 
@@ -95,10 +92,10 @@ def flows(spark: SparkSession, broker: Broker, config: AnalyticsConfig) -> list[
     identity = ["window_start", *config.keys]
 
     def write(batch: DataFrame, batch_id: int, where: Broker) -> None:
-        sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
+        sink.write(as_json_records(batch, name, identity), batch_id, where)
 
     def print_rows(batch: DataFrame, batch_id: int, where: Broker) -> None:  # noqa: ARG001 - signature of every use
-        show(batch.drop(CHANGES), config.console, order=["window_start", *config.keys])
+        show(batch, config.console, order=identity)
 
     uses = (write, print_rows) if config.console else (write,)
     mode = "append" if config.emit == "final" else "update"
@@ -126,5 +123,4 @@ JOB = Job(
     flows,
     topics,
     state_of,
-    output_topic,
 )

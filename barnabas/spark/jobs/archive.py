@@ -13,7 +13,7 @@ from barnabas.spark.topics.kafka import read_source
 from barnabas.spark.topics.sinks import ParquetSink
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 COLUMNS = ("key", "value", "headers", "partition", "offset", "timestamp", "timestampType", "topic")
 """Columns of an archive, with the names and types of Spark's source; `topic` is a directory."""
@@ -36,25 +36,10 @@ class ArchiveConfig(JobConfig):
     archive: Archive = Field(description="The archive.")
 
 
-def transform(records: DataFrame) -> DataFrame:
-    """The records of the source, in the archive's order of columns."""
-    return records.select(*COLUMNS)
-
-
 def flows(spark: SparkSession, broker: Broker, config: ArchiveConfig) -> list[Flow]:
     """One query with a Parquet sink."""
     output = FileOutput(path=config.archive.path, partition_by=["topic"])
-    return [Flow("archive", transform(read_source(spark, broker, config.source)), ParquetSink(output))]
-
-
-def output(config: ArchiveConfig) -> str:
-    """The directory."""
-    return config.archive.path
-
-
-def files(config: ArchiveConfig) -> tuple[str, str]:
-    """The flow that writes files, and its directory."""
-    return "archive", config.archive.path
+    return [Flow("archive", read_source(spark, broker, config.source).select(*COLUMNS), ParquetSink(output))]
 
 
 JOB = Job(
@@ -62,6 +47,6 @@ JOB = Job(
     "Topics to Parquet: key, value, headers, offset and timestamp.",
     ArchiveConfig,
     flows,
-    output=output,
-    files=files,
+    output=lambda config: config.archive.path,
+    files=lambda config: ("archive", config.archive.path),
 )

@@ -97,23 +97,23 @@ def _called(name: str, records: DataFrame) -> DataFrame:
     """Apply the user's function; MistakeError if the result is not usable."""
     from pyspark.sql import DataFrame
 
-    made = load(name)(records)
-    if not isinstance(made, DataFrame):
-        raise MistakeError(f"[transform] function: {name} returned {type(made).__name__}, not a DataFrame")
-    missing = [column for column in NEEDED if column not in made.columns]
+    changed = load(name)(records)
+    if not isinstance(changed, DataFrame):
+        raise MistakeError(f"[transform] function: {name} returned {type(changed).__name__}, not a DataFrame")
+    missing = [column for column in NEEDED if column not in changed.columns]
     if missing:
         raise MistakeError(
             f"[transform] function: {name} lost the column {missing[0]}: change columns with withColumn, to keep the "
             f"others ({', '.join(NEEDED)})"
         )
-    return made
+    return changed
 
 
 def _check_types(changed: DataFrame) -> None:
     types = dict(changed.dtypes)
-    for name, (wanted, kinds) in KINDS.items():
+    for name, (expected, kinds) in KINDS.items():
         if not types[name].startswith((*kinds, "void")):
-            raise MistakeError(f"[transform] {name} is {types[name].upper()} and should be {wanted}: CAST it")
+            raise MistakeError(f"[transform] {name} is {types[name].upper()} and should be {expected}: CAST it")
 
 
 def flows(spark: SparkSession, broker: Broker, config: CopyConfig) -> list[Flow]:

@@ -57,16 +57,6 @@ def state_of(config: EtlConfig) -> dict[str, str]:
     return {**types, "[output] partition_by": ", ".join(config.output.partition_by)}
 
 
-def output(config: EtlConfig) -> str:
-    """The directory."""
-    return config.output.path
-
-
-def files(config: EtlConfig) -> tuple[str, str]:
-    """The flow that writes files, and its directory."""
-    return "parquet", config.output.path
-
-
 JOB = Job(
     "etl",
     "A topic to typed, partitioned Parquet, and dead letters.",
@@ -74,6 +64,6 @@ JOB = Job(
     flows,
     topics,
     state_of,
-    output,
-    files,
+    output=lambda config: config.output.path,
+    files=lambda config: ("parquet", config.output.path),
 )

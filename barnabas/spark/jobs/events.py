@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from barnabas.spark.frames.fold import SNAPSHOT, Folding, fold_of
 from barnabas.spark.frames.schema import ORIGIN, fitting, parsed
 from barnabas.spark.frames.sql import named, sql
-from barnabas.spark.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
+from barnabas.spark.job import Flow, Job, TopicToMake, dead_letter_flow
 from barnabas.spark.settings.config import DeadLetters, JobConfig, Schema, Source, Table, TopicOutput
 from barnabas.spark.topics.broker import Broker
 from barnabas.spark.topics.kafka import read_source
@@ -119,5 +119,4 @@ JOB = Job(
     flows,
     topics,
     state_of,
-    output_topic,
 )

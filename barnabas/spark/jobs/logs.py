@@ -15,8 +15,8 @@ from pyspark.sql import functions as f
 from barnabas.spark.errors import MistakeError
 from barnabas.spark.frames.misfits import Misfit, first_kind, first_reason, kinds_of, shortened
 from barnabas.spark.frames.schema import fitting
-from barnabas.spark.job import Flow, Job, TopicToMake, dead_letter_flow, output_topic
-from barnabas.spark.report.results import as_json_records, show
+from barnabas.spark.job import Flow, Job, TopicToMake, dead_letter_flow
+from barnabas.spark.report.results import CHANGES, as_json_records, show
 from barnabas.spark.settings.config import DeadLetters, JobConfig, Source, Table, TopicOutput
 from barnabas.spark.topics.broker import Broker
 from barnabas.spark.topics.kafka import read_source
@@ -44,7 +44,6 @@ FORMATS = {
 `access` is the combined log format of Apache and nginx, optionally followed by the duration of the request. Its first
 word, the host, is the service."""
 GROUPS = ("time", "service", "status", "level", "latency")
-CHANGES = "_changes"
 
 
 class Lines(Table):
@@ -196,14 +195,14 @@ def flows(spark: SparkSession, broker: Broker, config: LogsConfig) -> list[Flow]
     alert_sink = TopicSink(TopicOutput(topic=config.alerts.topic, delivery=config.output.delivery))
 
     def write(batch: DataFrame, batch_id: int, where: Broker) -> None:
-        result_sink.write(as_json_records(batch, name, identity, CHANGES), batch_id, where)
+        result_sink.write(as_json_records(batch, name, identity), batch_id, where)
 
     def alert(batch: DataFrame, batch_id: int, where: Broker) -> None:
-        found = alerts(batch, config.alerts)
-        alert_sink.write(as_json_records(found, f"{name}-alert", identity, CHANGES), batch_id, where)
+        raised = alerts(batch, config.alerts)
+        alert_sink.write(as_json_records(raised, f"{name}-alert", identity), batch_id, where)
 
     def print_rows(batch: DataFrame, batch_id: int, where: Broker) -> None:  # noqa: ARG001 - signature of every use
-        show(batch.drop(CHANGES), config.console, order=identity)
+        show(batch, config.console, order=identity)
 
     where = f"{result_sink.where}, alerts in {alert_sink.where}"
     uses = (write, alert, print_rows) if config.console else (write, alert)
@@ -234,5 +233,4 @@ JOB = Job(
     flows,
     topics,
     state_of,
-    output_topic,
 )

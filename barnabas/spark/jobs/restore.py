@@ -160,9 +160,10 @@ def _row(row: dict[str, Any]) -> Row:
     return Row(row["key"], row["value"], headers, row["partition"], row["timestamp_ms"])
 
 
-def output(config: RestoreConfig) -> str:
-    """The topic."""
-    return f"topic {config.target.topic or config.archive.topic}"
-
-
-JOB = Job("restore", "An archive to a topic, byte for byte.", RestoreConfig, output=output, run=run)
+JOB = Job(
+    "restore",
+    "An archive to a topic, byte for byte.",
+    RestoreConfig,
+    output=lambda config: f"topic {config.target.topic or config.archive.topic}",
+    run=run,
+)

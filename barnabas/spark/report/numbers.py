@@ -19,6 +19,13 @@ def column_texts(values: Sequence[object]) -> list[str]:
     return [_text(value, digits) for value in values]
 
 
+def table_cells(rows: Sequence[Sequence[object]], columns: int) -> tuple[list[list[str]], list[bool]]:
+    """The rows of a table as texts, and which of its columns are numbers."""
+    texts = [column_texts([row[at] for row in rows]) for at in range(columns)]
+    numeric = [all(is_number(row[at]) for row in rows) for at in range(columns)]
+    return [list(row) for row in zip(*texts, strict=True)], numeric
+
+
 def is_number(value: object) -> bool:
     """Whether a cell is aligned to the right."""
     return value is None or (isinstance(value, int | float | Decimal) and not isinstance(value, bool))

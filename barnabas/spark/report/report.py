@@ -9,6 +9,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from pyarrow import fs
 
 from barnabas.spark.errors import MistakeError, PipelineError
-from barnabas.spark.report.numbers import column_texts, is_number
+from barnabas.spark.report.numbers import table_cells
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,8 +46,7 @@ def files_since(directory: str, since: datetime) -> Files | None:
             files, root = fs.FileSystem.from_uri(directory.replace("s3a://", "s3://"))
         else:
             files, root = fs.LocalFileSystem(), str(Path(directory).resolve())
-        found = files.get_file_info(fs.FileSelector(f"{root}/{LOG}"))
-        logs = [info.path for info in found if _is_log(info, since)]
+        logs = [info.path for info in files.get_file_info(fs.FileSelector(f"{root}/{LOG}")) if _is_log(info, since)]
         entries = {path: size for log in logs for path, size in _entries(files, log, since)}
     except (OSError, ValueError):
         return None
@@ -118,10 +118,8 @@ class Table(NamedTuple):
 
 def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """A table in which the numbers of a column have one form."""
-    texts = [column_texts([row[at] for row in rows]) for at in range(len(columns))]
-    numeric = [all(is_number(row[at]) for row in rows) for at in range(len(columns))]
-    cells = [list(zip(line, numeric, strict=True)) for line in zip(*texts, strict=True)]
-    return Table(title, columns, cells)
+    texts, numeric = table_cells(rows, len(columns))
+    return Table(title, columns, [list(zip(row, numeric, strict=True)) for row in texts])
 
 
 def _short(run: Run, query: str) -> str:
@@ -189,27 +187,16 @@ def _phases(run: Run) -> Table:
 
 def plots(run: Run) -> list[str]:
     """Rows, rates and durations over time, as SVG; none for a run without batches."""
-    queries = {name: own for name in run.progress.totals if (own := _of(run.progress.batches, name))}
-    if max((len(own) for own in queries.values()), default=0) < FEWEST_BATCHES:
+    batches = {name: [batch for batch in run.progress.batches if batch.query == name] for name in run.progress.totals}
+    queries = {name: own for name, own in batches.items() if own}
+    if max(map(len, queries.values()), default=0) < FEWEST_BATCHES:
         return []
     began = min(batch.at for batch in run.progress.batches)
     return [
-        _plot("rows read so far", queries, began, _running_total),
+        _plot("rows read so far", queries, began, lambda own: [*accumulate(batch.rows_in for batch in own)]),
         _plot("rows per second of each batch", queries, began, lambda own: [_rate(batch) for batch in own]),
         _plot("milliseconds of each batch", queries, began, lambda own: [batch.duration_ms for batch in own]),
     ]
-
-
-def _of(batches: Sequence[Batch], name: str) -> list[Batch]:
-    return [batch for batch in batches if batch.query == name]
-
-
-def _running_total(batches: Sequence[Batch]) -> list[float]:
-    total, totals = 0, []
-    for batch in batches:
-        total += batch.rows_in
-        totals.append(float(total))
-    return totals
 
 
 def _rate(batch: Batch) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from barnabas.spark.frames.sql import named
-from barnabas.spark.report.numbers import column_texts, is_number
+from barnabas.spark.report.numbers import table_cells
 from barnabas.terminal import screen
 from barnabas.terminal.layout import lay_out
 from barnabas.terminal.tables import printable
@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def as_json_records(batch: DataFrame, name: str, identity: Sequence[str], version: str) -> DataFrame:
-    """One JSON object per row, with a key and an event id made of `identity`; the id includes the `version` column.
+CHANGES = "_changes"
+"""The column with the number of records in a window; it grows with each update, so it identifies the update."""
+
+
+def as_json_records(batch: DataFrame, name: str, identity: Sequence[str]) -> DataFrame:
+    """One JSON object per row, with a key and an event id made of `identity` and the column of changes.
 
     A result has the same id each time it is written; a changed result has another.
     """
     key = f.to_json(f.struct(*map(named, identity)))
     return batch.select(
         key.alias("key"),
-        f.to_json(f.struct(*[named(column) for column in batch.columns if column != version])).alias("value"),
-        f.sha2(f.concat_ws("|", f.lit(name), key, f.col(version).cast("string")), 256).alias("event_id"),
+        f.to_json(f.struct(*[named(column) for column in batch.columns if column != CHANGES])).alias("value"),
+        f.sha2(f.concat_ws("|", f.lit(name), key, f.col(CHANGES).cast("string")), 256).alias("event_id"),
     )
 
 
@@ -40,17 +44,17 @@ def show_by(printer: Callable[[str], None] | None) -> None:
 
 
 def show(batch: DataFrame, rows: int, order: Sequence[str]) -> None:
-    """Print the last `rows` rows of a batch in this order; nothing if it is empty."""
-    found = batch.orderBy(*[named(column).desc() for column in order]).limit(rows).collect()
-    if found:
-        text = table_text(batch.columns, [tuple(row) for row in reversed(found)])
+    """Print the last `rows` rows of a batch of results in this order; nothing if it is empty."""
+    batch = batch.drop(CHANGES)
+    last = batch.orderBy(*[named(column).desc() for column in order]).limit(rows).collect()
+    if last:
+        text = table_text(batch.columns, [tuple(row) for row in reversed(last)])
         (_shown_by[0] if _shown_by else print)(f"{text}\n")
 
 
 def table_text(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A table that fits the terminal of stdout; off a terminal a row is one line."""
-    columns = [column_texts([row[at] for row in rows]) for at in range(len(titles))]
-    numeric = [all(is_number(row[at]) for row in rows) for at in range(len(titles))]
+    texts, numeric = table_cells(rows, len(titles))
     width = screen.width() if screen.is_terminal(sys.stdout) else None
-    cells = [[printable(text) for text in line] for line in zip(*columns, strict=True)]
+    cells = [list(map(printable, row)) for row in texts]
     return "\n".join(lay_out([title.upper() for title in titles], cells, numeric, width))

@@ -11,7 +11,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -22,7 +21,7 @@ from barnabas.spark import activity
 from barnabas.spark.errors import PipelineError
 from barnabas.spark.progress import Batch, Totals, lag
 from barnabas.spark.report import results
-from barnabas.spark.report.numbers import column_texts, is_number
+from barnabas.spark.report.numbers import table_cells
 from barnabas.spark.topics.broker import Broker
 from barnabas.spark.topics.cluster import Cluster
 from barnabas.terminal import screen
@@ -63,7 +62,7 @@ class Screen:
     def _print_above(self, text: str) -> None:
         self._console.print(Text(text))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         results.show_by(None)
         activity.say_by(None)
         if self._live is None:
@@ -157,20 +156,18 @@ class Screen:
 
     def _row(self, run: Run, name: str, totals: Totals) -> dict[str, object]:
         seconds = max(run.seconds, 0.001)
-        own = self._lag.get(name)
-        left = None if not own else sum(sum(partitions.values()) for partitions in own.values())
+        lags = self._lag.get(name)
+        behind = None if not lags else sum(sum(partitions.values()) for partitions in lags.values())
         values = (
             name.removeprefix(f"{run.name}."), totals.batches, totals.rows_in, totals.rows_out, totals.late,
-            round(totals.rows_in / seconds), round(totals.rows_out / seconds), totals.longest_ms, left,
+            round(totals.rows_in / seconds), round(totals.rows_out / seconds), totals.longest_ms, behind,
         )  # fmt: skip
         return dict(zip(COLUMNS, values, strict=True))
 
 
 def _cells(names: Sequence[str], rows: Sequence[Mapping[str, object]]) -> tuple[list[str], list[list[str]], list[bool]]:
     """Titles, rows of texts, and which columns are numbers."""
-    columns = [column_texts([row[name] for row in rows]) for name in names]
-    numeric = [all(is_number(row[name]) for row in rows) for name in names]
-    return [name.upper() for name in names], [list(row) for row in zip(*columns, strict=True)], numeric
+    return [name.upper() for name in names], *table_cells([[row[name] for name in names] for row in rows], len(names))
 
 
 def _fits(names: Sequence[str], rows: Sequence[Mapping[str, object]], width: int) -> bool:
@@ -180,11 +177,11 @@ def _fits(names: Sequence[str], rows: Sequence[Mapping[str, object]], width: int
 
 def reasons_text(run: Run) -> list[str]:
     """The dead letters of a run by reason, the most frequent first."""
-    found: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for totals in run.progress.totals.values():
-        found.update(totals.reasons)
-    lines = [f"dead letters, {kind}: {count:,}" for kind, count in found.most_common(MOST_REASONS)]
-    others = sum(count for _, count in found.most_common()[MOST_REASONS:])
+        reasons.update(totals.reasons)
+    lines = [f"dead letters, {kind}: {count:,}" for kind, count in reasons.most_common(MOST_REASONS)]
+    others = sum(count for _, count in reasons.most_common()[MOST_REASONS:])
     return [*lines, f"dead letters, other reasons: {others:,}"] if others else lines
 
 

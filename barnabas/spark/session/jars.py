@@ -36,9 +36,8 @@ def jar_settings(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
     MistakeError if there are no jars and Maven cannot download them.
     """
-    given = environment.get(GIVEN)
-    if given:
-        return {"spark.jars": _joined(_given_directory(Path(given)))}
+    if directory := environment.get(GIVEN):
+        return {"spark.jars": _joined(_given_directory(Path(directory)))}
     cache = cache_directory(environment)
     if not cache.is_dir() and shutil.which("mvn", path=environment.get("PATH")) is None:
         return {"spark.jars.packages": PACKAGES}

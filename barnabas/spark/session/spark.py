@@ -11,12 +11,13 @@ import io
 import logging
 import os
 import re
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 
@@ -94,14 +95,18 @@ def session(
     _check_pyspark()
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return _submitted(settings or {})
-    given = dict(settings or {})
+    own_settings = dict(settings or {})
     os.environ["JAVA_HOME"] = str(find_java())
-    jars = {} if _has_jars(given) else {"spark.jars.packages": PACKAGES} if packages else jar_settings()
+    jars: dict[str, str] = {}
+    if not own_settings.keys() & {"spark.jars", "spark.jars.packages"}:
+        jars = {"spark.jars.packages": PACKAGES} if packages else jar_settings()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     master = with_retries(master or f"local[{os.cpu_count() or 2}]")
-    own = EVERYWHERE | (_on_this_machine() if master.startswith("local") else {})
-    return _started(name, master, own | jars | given, log or Path(tempfile.gettempdir()) / f"spark-{os.getpid()}.log")
+    defaults = EVERYWHERE | (_on_this_machine() if master.startswith("local") else {})
+    return _started(
+        name, master, defaults | jars | own_settings, log or Path(tempfile.gettempdir()) / f"spark-{os.getpid()}.log"
+    )
 
 
 def check_machine() -> None:
@@ -113,8 +118,8 @@ def check_machine() -> None:
 
 def with_retries(master: str) -> str:
     """The master of one machine with the number of attempts of a task; another one unchanged."""
-    found = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
-    return master if found is None else f"local[{found[1] or 1},{ATTEMPTS}]"
+    local = re.fullmatch(r"local(?:\[([^,\]]+)\])?", master)
+    return master if local is None else f"local[{local[1] or 1},{ATTEMPTS}]"
 
 
 def _check_pyspark() -> None:
@@ -122,10 +127,6 @@ def _check_pyspark() -> None:
         import pyspark  # noqa: F401
     except ImportError:
         raise MistakeError(f"the pipeline needs Spark: {INSTALL}") from None
-
-
-def _has_jars(settings: Mapping[str, str]) -> bool:
-    return "spark.jars" in settings or "spark.jars.packages" in settings
 
 
 def _on_this_machine() -> dict[str, str]:
@@ -144,12 +145,10 @@ def _on_this_machine() -> dict[str, str]:
 
 
 def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> SparkSession:
-    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException, PySparkRuntimeError
     from pyspark.sql import SparkSession
 
     from barnabas.spark.failures import sentence_of
-    from barnabas.spark.session.gateway import ended_if_interrupted
 
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
@@ -157,9 +156,9 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> 
     if SparkSession.getActiveSession() is not None:
         return builder.getOrCreate()
     began_at = log.stat().st_size if log.exists() else 0
-    what = "downloading Spark's Kafka connector and starting Spark" if _downloads(settings) else "starting Spark"
+    downloads = "downloading Spark's Kafka connector and " if "spark.jars.packages" in settings else ""
     try:
-        with saying(what, f"; its log is {log}"), _stderr_to(log), ended_if_interrupted():
+        with saying(f"{downloads}starting Spark", f"; its log is {log}"), _stderr_to(log), ended_if_interrupted():
             started = builder.getOrCreate()
     except PySparkRuntimeError as error:
         raise _not_started(log, began_at) from error
@@ -174,8 +173,34 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> 
     return started
 
 
-def _downloads(settings: Mapping[str, str]) -> bool:
-    return "spark.jars.packages" in settings
+@contextmanager
+def ended_if_interrupted() -> Iterator[None]:
+    """Kill what PySpark has started in this block if the block does not end normally.
+
+    PySpark 4.0 would leave Java running without an owner.
+    """
+    from pyspark import SparkContext, java_gateway
+
+    started: list[subprocess.Popen[bytes]] = []
+    names = vars(java_gateway)
+    original, connected = names["Popen"], SparkContext._gateway
+
+    def start(*command: Any, **options: Any) -> subprocess.Popen[bytes]:
+        started.append(original(*command, **options))
+        return started[-1]
+
+    names["Popen"] = start
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        if SparkContext._gateway is not connected:  # the next session starts another one
+            SparkContext._gateway = SparkContext._jvm = None
+        raise
+    finally:
+        names["Popen"] = original
 
 
 def _log_callbacks(log: Path) -> None:
@@ -190,12 +215,12 @@ def _log_callbacks(log: Path) -> None:
 def _submitted(settings: Mapping[str, str]) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    taken = SparkSession.builder.getOrCreate()
+    existing = SparkSession.builder.getOrCreate()
     for key, value in {**EVERYWHERE, **settings}.items():
         if key.startswith("spark.sql."):
-            taken.conf.set(key, value)
-    move_artifacts(taken)
-    return taken
+            existing.conf.set(key, value)
+    move_artifacts(existing)
+    return existing
 
 
 def _not_started(log: Path, began_at: int) -> PipelineError:

@@ -212,7 +212,9 @@ def read_toml(path: Path) -> dict[str, Any]:
 def _sentence(error: ValidationError, kind: type[BaseModel]) -> str:
     """The first mistake, with its table and key."""
     errors = error.errors(include_url=False)
-    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])  # report a misspelt key first
+    first = next(
+        (mistake for mistake in errors if mistake["type"] == "extra_forbidden"), errors[0]
+    )  # report a misspelt key first
     where = _place(first["loc"], kind)
     table, key = where[:-1], where[-1] if where else ""
     place = f"[{'.'.join(table)}] " if table else ""
@@ -278,10 +280,10 @@ def _table_at(kind: type[BaseModel], path: list[str]) -> type[BaseModel]:
     """The table at this path of the file, or the innermost table around it."""
     for name in path:
         field = _keys(kind).get(name)
-        found = next(iter(_tables_of(field.annotation)), None) if field else None
-        if found is None:
+        table = next(iter(_tables_of(field.annotation)), None) if field else None
+        if table is None:
             return kind
-        kind = found
+        kind = table
     return kind
 
 

@@ -21,8 +21,10 @@ TYPES = (
 def column_types(fields: str) -> dict[str, str]:
     """The declared columns and types; without those that cannot be read."""
     declared = [re.match(r"\s*(`[^`]+`|[^\s:]+)\s*:?\s+(.+)", text, re.DOTALL) for text in _top_level(fields)]
-    found = {part[1].strip("`"): part[2] for part in declared if part is not None}
-    return {name: re.sub(r"(?i)\s+(NOT\s+NULL|COMMENT\s.*)$", "", kind).strip().upper() for name, kind in found.items()}
+    columns = {part[1].strip("`"): part[2] for part in declared if part is not None}
+    return {
+        name: re.sub(r"(?i)\s+(NOT\s+NULL|COMMENT\s.*)$", "", kind).strip().upper() for name, kind in columns.items()
+    }
 
 
 def unknown_type(fields: str) -> str | None:

@@ -6,94 +6,92 @@ encrypted key is decrypted for Java, since Java before 19 does not know the encr
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+from barnabas.wire.key_stores import ENCRYPTED_KEY, Entries, decrypted, pem_entries
 
-CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----"
-ENCRYPTED: Final = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
-PRIVATE_KEYS: Final = ("-----BEGIN PRIVATE KEY-----", ENCRYPTED)
-_ENCRYPTED_KEY: Final = re.compile(f"{ENCRYPTED}.*?-----END ENCRYPTED PRIVATE KEY-----", re.DOTALL)
-_CERTIFICATES: Final = re.compile(rf"{CERTIFICATE}.*?-----END CERTIFICATE-----\s*", re.DOTALL)
+PRIVATE_KEYS: Final = ("-----BEGIN PRIVATE KEY-----", ENCRYPTED_KEY)
 CERTIFICATES, CHAIN, KEY = "ssl.truststore.certificates", "ssl.keystore.certificate.chain", "ssl.keystore.key"
 
 
 def check_trust_store(values: dict[str, str]) -> None:
     """Check the trust store, and set its type. ValueError, a sentence, if it cannot be used."""
-    if (text := _text(values, "truststore", (CERTIFICATES,))) is not None:
-        _require(CERTIFICATE in text, values, "truststore", "has no certificate in PEM")
+    if (entries := _entries(values, "truststore", (CERTIFICATES,))) is not None:
+        _require(entries.certificates, values, "truststore", "has no certificate in PEM")
 
 
 def check_key_store(values: dict[str, str]) -> None:
     """Check the key store, and set its type. ValueError, a sentence, if it cannot be used."""
-    if (text := _text(values, "keystore", (KEY, CHAIN))) is None:
+    if (entries := _entries(values, "keystore", (KEY, CHAIN))) is None:
         if "ssl.key.password" in values:
             raise ValueError("ssl.key.password has no effect without ssl.keystore.location or ssl.keystore.key")
         return
-    _require(CERTIFICATE in text, values, "keystore", "has no certificate in PEM")
+    _require(entries.certificates, values, "keystore", "has no certificate in PEM")
     _require(
-        any(begin in text for begin in PRIVATE_KEYS),
+        [key for key in entries.keys if key.startswith(PRIVATE_KEYS)],
         values,
         "keystore",
         "has no private key as PKCS #8 in PEM, which 'openssl pkcs8 -topk8' writes",
     )
-    if ENCRYPTED not in text:
+    key = _encrypted(entries)
+    if key is None:
         values.pop("ssl.key.password", None)  # Java takes it as that of an encrypted key
         return
     if not values.get("ssl.key.password"):
         raise ValueError("ssl.key.password is missing: the private key is encrypted")
-    _decrypted(text, values["ssl.key.password"])
+    _decrypted(key, values["ssl.key.password"])
 
 
 def for_java(values: Mapping[str, str]) -> dict[str, str]:
     """The keys for Java: an encrypted private key is in the configuration itself, decrypted."""
-    found = dict(values)
-    password = found.pop("ssl.key.password", None)
+    java = dict(values)
+    password = java.pop("ssl.key.password", None)
     if password is None:
-        return found
-    text = _text(found, "keystore", (KEY, CHAIN)) or ""
-    found.pop("ssl.keystore.location", None)
-    return found | {KEY: _decrypted(text, password), CHAIN: "".join(_CERTIFICATES.findall(text))}
+        return java
+    entries = _entries(java, "keystore", (KEY, CHAIN))
+    key = None if entries is None else _encrypted(entries)
+    if entries is None or key is None:  # the file was replaced since the check
+        raise ValueError("ssl.key.password does not decrypt the private key")
+    java.pop("ssl.keystore.location", None)
+    return java | {KEY: _decrypted(key, password), CHAIN: "".join(entries.certificates)}
 
 
-def _decrypted(text: str, password: str) -> str:
-    found = _ENCRYPTED_KEY.search(text)
-    if found is None:
-        raise ValueError("the private key has no end")
+def _encrypted(entries: Entries) -> str | None:
+    return next((key for key in entries.keys if key.startswith(ENCRYPTED_KEY)), None)
+
+
+def _decrypted(key: str, password: str) -> str:
     try:
-        key = load_pem_private_key(found[0].encode(), password.encode())
-    except (ValueError, UnsupportedAlgorithm):
+        return decrypted(key, password)
+    except ValueError:
         raise ValueError("ssl.key.password does not decrypt the private key") from None
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
 
 
-def _require(condition: bool, values: dict[str, str], kind: str, problem: str) -> None:
-    if not condition:
+def _require(entries: list[str], values: dict[str, str], kind: str, problem: str) -> None:
+    if not entries:
         raise ValueError(f"{values.get(f'ssl.{kind}.location', f'the {kind}')} {problem}")
 
 
-def _text(values: dict[str, str], kind: str, inline: tuple[str, ...]) -> str | None:
-    """The content of a store; None if there is none."""
+def _entries(values: dict[str, str], kind: str, inline: tuple[str, ...]) -> Entries | None:
+    """The entries of a store; None if there is none."""
     location, type_ = f"ssl.{kind}.location", f"ssl.{kind}.type"
-    given = [key for key in inline if key in values]
+    inline_set = [key for key in inline if key in values]
     if values.get(type_, "PEM").upper() != "PEM":
         convert = "'openssl pkcs12 -in STORE -out STORE.pem' converts PKCS12"
         raise ValueError(f"{type_} is PEM, not {values[type_]}: {convert}")
-    if location in values and given:
-        raise ValueError(f"{location} and {given[0]} exclude each other")
-    if location not in values and not given:
+    if location in values and inline_set:
+        raise ValueError(f"{location} and {inline_set[0]} exclude each other")
+    if location not in values and not inline_set:
         values.pop(type_, None)
         return None
-    if given and len(given) < len(inline):
-        raise ValueError(f"{given[0]} needs {' and '.join(key for key in inline if key not in given)}")
+    if inline_set and len(inline_set) < len(inline):
+        raise ValueError(f"{inline_set[0]} needs {' and '.join(key for key in inline if key not in inline_set)}")
     values[type_] = "PEM"
-    if given:
-        return "\n".join(values[key] for key in given)
+    if inline_set:
+        return pem_entries("\n".join(values[key] for key in inline_set))
     try:
-        return Path(values[location]).read_text(encoding="ascii", errors="replace")
+        return pem_entries(Path(values[location]).read_text(encoding="ascii", errors="replace"))
     except OSError as error:
         raise ValueError(f"{location}: {values[location]} cannot be read: {error.strerror or error}") from None

@@ -20,7 +20,7 @@ _REFERENCE: Final = re.compile(r"\$\{(\w+):([^}]*)\}")
 
 def resolved(text: str) -> str:
     """The text with the values that it refers to. ValueError, a sentence without a value, if there is none."""
-    return _REFERENCE.sub(lambda found: _value(found[1], found[2]), text)
+    return _REFERENCE.sub(lambda reference: _value(reference[1], reference[2]), text)
 
 
 def properties_of(path: str) -> dict[str, str]:
@@ -45,10 +45,10 @@ def _of_environment(name: str) -> str:
 
 def _of_file(where: str) -> str:
     path, _, key = where.rpartition(":")
-    found = properties_of(path)
-    if key not in found:
+    properties = properties_of(path)
+    if key not in properties:
         raise ValueError(f"{path} has no property {key}, which ${{file:{where}}} names")
-    return found[key]
+    return properties[key]
 
 
 def _of_directory(where: str) -> str:

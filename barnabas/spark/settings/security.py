@@ -70,21 +70,21 @@ class SecurityTable(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _flat(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        flat = dict(_flattened(given))
+    def _flat(cls, table: Any) -> Any:
+        if not isinstance(table, dict):
+            return table
+        flat = dict(_flattened(table))
         _refuse(flat)
         return flat
 
-    def given(self) -> dict[str, str]:
+    def keys_set(self) -> dict[str, str]:
         """The keys that are set, by Kafka's names, without those of the file."""
         return {key: value for key, value in self.model_dump(by_alias=True).items() if value is not None}
 
 
 def security_of(table: SecurityTable) -> Security:
     """The table with its file and all that it refers to. ValueError, a sentence without a secret, for a mistake."""
-    own = table.given()
+    own = table.keys_set()
     path = own.pop("file", None)
     return checked({**(_of_file(path) if path else {}), **own})
 
@@ -97,10 +97,10 @@ def secured_broker(bootstrap: str, table: SecurityTable | None, where: str = "[s
         raise MistakeError(f"{where} {error}") from None
 
 
-def checked(given: Mapping[str, str]) -> Security:
+def checked(keys: Mapping[str, str]) -> Security:
     """The keys with the values that they refer to, if they fit each other. ValueError, a sentence, if not."""
     values = {}
-    for key, text in given.items():
+    for key, text in keys.items():
         try:
             values[key] = resolved(text)
         except ValueError as error:
@@ -114,14 +114,14 @@ def checked(given: Mapping[str, str]) -> Security:
 
 
 def _of_file(path: str) -> dict[str, str]:
-    found = {key: value for key, value in properties_of(path).items() if key not in WITHOUT_EFFECT}
-    _refuse(found)
+    properties = {key: value for key, value in properties_of(path).items() if key not in WITHOUT_EFFECT}
+    _refuse(properties)
     known = [field.alias for field in SecurityTable.model_fields.values() if field.alias]
-    for key in found:
+    for key in properties:
         if key not in known:
             raise ValueError(f"the pipeline does not take {key} of {path}{suggestion(key, known)}; "
                              f"it takes {', '.join(known)}")  # fmt: skip
-    return found
+    return properties
 
 
 def _flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -132,9 +132,9 @@ def _flattened(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
             yield f"{prefix}{name}", value
 
 
-def _refuse(given: Mapping[str, Any]) -> None:
+def _refuse(keys: Mapping[str, Any]) -> None:
     for key, reason in REFUSED.items():
-        if key in given:
+        if key in keys:
             raise ValueError(f"{key}: {reason}")
 
 

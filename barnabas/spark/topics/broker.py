@@ -46,20 +46,20 @@ class Security:
 
     def for_java(self) -> dict[str, str]:
         """The configuration of a Java client."""
-        found = for_java(dict(self.items))
-        name, password = found.pop("sasl.username", None), found.pop("sasl.password", None)
+        config = for_java(dict(self.items))
+        name, password = config.pop("sasl.username", None), config.pop("sasl.password", None)
         if name is not None and password is not None:
-            module = MODULES[found["sasl.mechanism"]]
+            module = MODULES[config["sasl.mechanism"]]
             login = f'{module} required username="{_escaped(name)}" password="{_escaped(password)}";'
-            found["sasl.jaas.config"] = login
-        return found
+            config["sasl.jaas.config"] = login
+        return config
 
     def for_librdkafka(self) -> dict[str, str]:
         """The configuration of a client of librdkafka."""
-        found = {new: value for key, value in self.items for new in LIBRDKAFKA.get(key, (key,))}
-        if IDENTIFICATION in found:
-            found[IDENTIFICATION] = found[IDENTIFICATION] or "none"
-        return found
+        config = {new: value for key, value in self.items for new in LIBRDKAFKA.get(key, (key,))}
+        if IDENTIFICATION in config:
+            config[IDENTIFICATION] = config[IDENTIFICATION] or "none"
+        return config
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Broker:
 
     def for_spark(self) -> dict[str, str]:
         """The options of Spark's source and sink."""
-        found = {"bootstrap.servers": self.bootstrap, **self.security.for_java()}
-        return {f"kafka.{key}": value for key, value in found.items()}
+        config = {"bootstrap.servers": self.bootstrap, **self.security.for_java()}
+        return {f"kafka.{key}": value for key, value in config.items()}
 
     def for_librdkafka(self) -> dict[str, str]:
         """The configuration of a client of librdkafka."""

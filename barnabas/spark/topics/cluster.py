@@ -134,7 +134,7 @@ class Cluster:
 
     def _tls_failure(self) -> str:
         """Why TLS has failed, if it has."""
-        failed = next((one for one in self._reports if one.code() == KafkaError._SSL), None)
+        failed = next((report for report in self._reports if report.code() == KafkaError._SSL), None)
         return "" if failed is None else f" ({failed.str().strip().splitlines()[0]})"
 
     def _unavailable(self, waited_s: float = 0) -> BrokerUnavailableError:
@@ -196,14 +196,14 @@ class Cluster:
         names = list(topics)
         if not names:
             return {}
-        found: dict[str, str] = {}
+        ids: dict[str, str] = {}
         for name, future in self._admin.describe_topics(TopicCollection(names)).items():
             try:
-                found[name] = str(future.result(30).topic_id)
+                ids[name] = str(future.result(30).topic_id)
             except KafkaException as error:
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise _refused(f"{self.bootstrap} does not describe {name}", error) from error
-        return found
+        return ids
 
     def ends(self, topics: Mapping[str, int]) -> Offsets:
         """The next offset of every partition of these topics (with their numbers of partitions)."""
@@ -225,8 +225,10 @@ class Cluster:
         """The committed offsets of a group for a topic's partitions. Waits for open transactions of the group."""
         consumer = Consumer({**self._config, "group.id": group}, logger=SILENT)
         try:
-            wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
-            return {found.partition: found for found in committed_by(consumer, wanted) if found.offset >= 0}
+            positions = [TopicPartition(topic, partition) for partition in range(partitions)]
+            return {
+                position.partition: position for position in committed_by(consumer, positions) if position.offset >= 0
+            }
         finally:
             consumer.close()
 
@@ -239,13 +241,13 @@ def committed_by(consumer: Consumer, partitions: list[TopicPartition]) -> list[T
     deadline = time.monotonic() + COMMITTED_TIMEOUT_S
     while True:
         try:
-            found: list[TopicPartition] = consumer.committed(partitions, timeout=COMMITTED_TIMEOUT_S)
+            committed: list[TopicPartition] = consumer.committed(partitions, timeout=COMMITTED_TIMEOUT_S)
         except KafkaException as error:
             if error.args[0].code() not in MOVING or time.monotonic() > deadline:
                 raise
             consumer.poll(0.1)  # lets it find the coordinator
         else:
-            return found
+            return committed
 
 
 def _refused(what: str, error: KafkaException) -> PipelineError:

@@ -84,8 +84,8 @@ class TransactionalWriter:
 
     def position(self) -> int:
         """The position in the last committed transaction; -1 before the first."""
-        (found,) = committed_by(self._consumer, [TopicPartition(self._target.topic, self._task)])
-        return int(found.offset) if found.offset >= 0 else -1
+        (committed,) = committed_by(self._consumer, [TopicPartition(self._target.topic, self._task)])
+        return int(committed.offset) if committed.offset >= 0 else -1
 
     def write(self, rows: Iterable[Row], position: int) -> int:
         """Write rows and the position in one transaction; returns the number of rows."""

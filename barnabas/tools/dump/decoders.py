@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from types import ModuleType
 
+from barnabas.coord.cluster.metadata_log.metadata_serde import RECORD_TYPES
 from barnabas.tools.dump.item import Decoded, Decoder, Fields
+from barnabas.tools.dump.secrets import hide_secrets
 from barnabas.wire.batches.records import ControlRecordType, Record
 from barnabas.wire.codec.json_form import to_json
 from barnabas.wire.errors import KafkaError, ProtocolError
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-    from barnabas.wire.schema import Message
+from barnabas.wire.messages import coordinator_records, raft_records
+from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from barnabas.wire.schema import Message
+from barnabas.wire.varint import unsigned_varint
 
 DELETED = "<DELETE>"
 _VALUE_VERSION_SIZE = 2
@@ -23,24 +24,18 @@ Pair = tuple["type[Message]", "type[Message]"]
 
 def offsets_decoder() -> Decoder:
     """`__consumer_offsets`."""
-    from barnabas.wire.messages import coordinator_records
-
     pairs = _pairs(coordinator_records, without=("TransactionLog", "ShareSnapshot", "ShareUpdate"))
     return lambda record: _coordinator_record(pairs, record)
 
 
 def transaction_log_decoder() -> Decoder:
     """`__transaction_state`."""
-    from barnabas.wire.messages import coordinator_records
-
     pairs = _pairs(coordinator_records, only=("TransactionLog",))
     return lambda record: _coordinator_record(pairs, record)
 
 
 def share_state_decoder() -> Decoder:
     """`__share_group_state`."""
-    from barnabas.wire.messages import coordinator_records
-
     pairs = _pairs(coordinator_records, only=("ShareSnapshot", "ShareUpdate"))
     return lambda record: _coordinator_record(pairs, record)
 
@@ -78,8 +73,6 @@ def _coordinator_record(pairs: dict[int, Pair], record: Record) -> Decoded:
 
 def _open_members(group: Fields) -> None:
     """Replace the consumer protocol's bytes in a classic group's members by their decoded content."""
-    from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-
     classes: dict[str, type[Message]] = {
         "subscription": ConsumerProtocolSubscription,
         "assignment": ConsumerProtocolAssignment,
@@ -107,9 +100,6 @@ def _open(text: object, declared: type[Message]) -> object:
 
 def cluster_metadata_decoder() -> Decoder:
     """`__cluster_metadata`: KRaft records, each framed by version, type and version of the type."""
-    from barnabas.coord.cluster.metadata_log.metadata_serde import RECORD_TYPES
-    from barnabas.tools.dump.secrets import hide_secrets
-    from barnabas.wire.varint import unsigned_varint
 
     def decode(record: Record) -> Decoded:
         value = record.value or b""
@@ -135,8 +125,6 @@ def record_type_name(class_name: str) -> str:
 
 def decode_control_record(kind: int, record: Record) -> Fields:
     """The control records of the metadata log and its snapshots, with the names of Kafka's tool."""
-    from barnabas.wire.messages import raft_records
-
     names: dict[int, tuple[str, type[Message]]] = {
         ControlRecordType.LEADER_CHANGE: ("LeaderChange", raft_records.LeaderChangeMessage),
         ControlRecordType.SNAPSHOT_HEADER: ("SnapshotHeader", raft_records.SnapshotHeaderRecord),

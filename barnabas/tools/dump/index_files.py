@@ -35,8 +35,8 @@ def dump_offset_index(path: Path, options: Options, problems: Problems) -> Itera
             offset = base + relative
             batch = _batch_at(log, position)
             if batch is None or batch.last_offset != offset:
-                found = "no batch" if batch is None else str(batch.last_offset)
-                problems.add(f"Mismatches in :{path}", f"  Index offset: {offset}, log offset: {found}")
+                actual = "no batch" if batch is None else str(batch.last_offset)
+                problems.add(f"Mismatches in :{path}", f"  Index offset: {offset}, log offset: {actual}")
             if not options.verify_index_only:
                 yield Item("offset_index_entry", {"offset": offset, "position": position})
 
@@ -55,13 +55,13 @@ def dump_time_index(path: Path, options: Options, problems: Problems) -> Iterato
         if relative == 0 and at > 0:
             return
         offset = base + relative
-        found = bisect_left(last_offsets, offset)
-        if found == len(last_offsets) or last_offsets[found] != offset:
-            log_offset = last_offsets[found] if found < len(last_offsets) else -1
+        position = bisect_left(last_offsets, offset)
+        if position == len(last_offsets) or last_offsets[position] != offset:
+            log_offset = last_offsets[position] if position < len(last_offsets) else -1
             detail = f"Indexed offset: {offset}, found log offset: {log_offset}"
             problems.add(f"The following offsets indexed in {path} are not found in the log.", detail)
-        elif timestamps[found] != timestamp:
-            detail = f"  Index timestamp: {timestamp}, log timestamp: {timestamps[found]}"
+        elif timestamps[position] != timestamp:
+            detail = f"  Index timestamp: {timestamp}, log timestamp: {timestamps[position]}"
             problems.add(f"Found timestamp mismatch in :{path}", detail)
         elif previous >= timestamp:
             detail = f"  Index timestamp: {timestamp}, Previously indexed timestamp: {previous}"
@@ -85,10 +85,10 @@ def dump_txn_index(path: Path, options: Options, problems: Problems) -> Iterator
 
 def _entries(path: Path, entry: Struct, problems: Problems) -> list[tuple[int, ...]]:
     data = path.read_bytes()
-    left = len(data) % entry.size
-    if left:
+    remainder = len(data) % entry.size
+    if remainder:
         problems.add(f"Index {path} is damaged", f"  {len(data)} bytes are not a multiple of {entry.size}")
-    return list(entry.iter_unpack(data[: len(data) - left]))
+    return list(entry.iter_unpack(data[: len(data) - remainder]))
 
 
 def _sanity(path: Path, passed: bool, problems: Problems) -> Iterator[Item]:

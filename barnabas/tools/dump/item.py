@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from barnabas.wire.batches.records import Record
+from barnabas.wire.batches.records import Record
 
 Fields = dict[str, object]
 Decoded = tuple[object, object]
@@ -18,37 +17,20 @@ class UnreadableError(Exception):
     """A file that cannot be dumped; the text is one sentence for the user."""
 
 
+@dataclass(kw_only=True, slots=True)
 class Options:
-    """The options of a dump."""
+    """The options of a dump; `print_data` implies `deep`."""
 
-    __slots__ = (
-        "decode",
-        "deep",
-        "index_sanity_check",
-        "max_bytes",
-        "print_data",
-        "skip_record_metadata",
-        "verify_index_only",
-    )
+    deep: bool = False
+    print_data: bool = False
+    decode: Decoder | None = None
+    index_sanity_check: bool = False
+    verify_index_only: bool = False
+    skip_record_metadata: bool = False
+    max_bytes: int | None = None
 
-    def __init__(
-        self,
-        *,
-        deep: bool = False,
-        print_data: bool = False,
-        decode: Decoder | None = None,
-        index_sanity_check: bool = False,
-        verify_index_only: bool = False,
-        skip_record_metadata: bool = False,
-        max_bytes: int | None = None,
-    ) -> None:
-        self.deep = deep or print_data
-        self.print_data = print_data
-        self.decode = decode
-        self.index_sanity_check = index_sanity_check
-        self.verify_index_only = verify_index_only
-        self.skip_record_metadata = skip_record_metadata
-        self.max_bytes = max_bytes
+    def __post_init__(self) -> None:
+        self.deep = self.deep or self.print_data
 
 
 class Item:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from barnabas.storage.layout import LOG_SUFFIX, offset_of
+from barnabas.tools.dump.decoders import decode_control_record
 from barnabas.tools.dump.item import Fields, Item, Options, Problems, UnreadableError, java_text, line
 from barnabas.wire.batches.records import (
     HEADER_SIZE,
@@ -42,10 +43,10 @@ def dump_log_file(path: Path, options: Options, problems: Problems) -> Iterator[
             yield from _dump_batch(path, batch, position, options, problems, offsets)
             position += batch.size
     if position < size and options.max_bytes is None:
-        left = size - position
-        text = f"Found {left} invalid bytes at the end of {path.name}"
-        problems.add(f"Invalid bytes at the end of {path}", f"  {left} bytes from position {position} on")
-        yield Item("trailing_bytes", {"trailingBytes": left}, text)
+        remaining = size - position
+        text = f"Found {remaining} invalid bytes at the end of {path.name}"
+        problems.add(f"Invalid bytes at the end of {path}", f"  {remaining} bytes from position {position} on")
+        yield Item("trailing_bytes", {"trailingBytes": remaining}, text)
 
 
 def _head(path: Path) -> Item:
@@ -213,6 +214,4 @@ def control_fields(record: Record) -> Fields:
             "endTxnMarker": ControlRecordType(kind).name,
             "coordinatorEpoch": end_txn_coordinator_epoch(record),
         }
-    from barnabas.tools.dump.decoders import decode_control_record
-
     return decode_control_record(kind, record)

@@ -15,12 +15,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from barnabas.tools.secure.errors import SecureError
@@ -53,12 +48,12 @@ class Authority:
     def load(cls, key: bytes, certificate: bytes) -> Authority:
         """An authority from its PEM texts. `SecureError` if they cannot be read, or do not belong together."""
         try:
-            found, own = load_pem_private_key(key, None), x509.load_pem_x509_certificate(certificate)
+            private_key, own = load_pem_private_key(key, None), x509.load_pem_x509_certificate(certificate)
         except (ValueError, TypeError):
             raise SecureError("ca.key and ca.pem cannot be read") from None
-        if not isinstance(found, ec.EllipticCurvePrivateKey) or found.public_key() != own.public_key():
+        if not isinstance(private_key, ec.EllipticCurvePrivateKey) or private_key.public_key() != own.public_key():
             raise SecureError("ca.key is not the key of ca.pem")
-        return cls(found, own)
+        return cls(private_key, own)
 
     @property
     def pem(self) -> str:
@@ -100,7 +95,7 @@ class Authority:
         unsigned = unsigned.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         identifier = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         unsigned = unsigned.add_extension(identifier, critical=False)
-        names = [_host(one) for one in dict.fromkeys(hosts)]
+        names = [_host(host) for host in dict.fromkeys(hosts)]
         if names:
             unsigned = unsigned.add_extension(x509.SubjectAlternativeName(names), critical=False)
         certificate = unsigned.sign(self._key, hashes.SHA256())
@@ -113,7 +108,7 @@ def hosts_of(certificate: x509.Certificate) -> list[str]:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
-    return [str(one) for kind in (x509.DNSName, x509.IPAddress) for one in names.get_values_for_type(kind)]
+    return [str(name) for kind in (x509.DNSName, x509.IPAddress) for name in names.get_values_for_type(kind)]
 
 
 def certificates_in(data: bytes, where: str) -> list[x509.Certificate]:

@@ -9,17 +9,13 @@ from __future__ import annotations
 import datetime as dt
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from barnabas.tools.secure.authority import Authority, certificates_in, hosts_of
 from barnabas.tools.secure.errors import SecureError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from barnabas.tools.secure.authority import Authority
 
 BROKER_NAME: Final = "barnabas"
 """The common name of the broker's certificate."""
@@ -42,31 +38,27 @@ class SecureFolder:
 
     def prepare(self, hosts: Iterable[str]) -> None:
         """Make the missing files: the CA, and a certificate of the broker with these names. `SecureError`."""
-        from barnabas.tools.secure.authority import Authority, certificates_in, hosts_of
-
-        wanted = list(dict.fromkeys(hosts))
+        names = list(dict.fromkeys(hosts))
         with _errors():
             self.path.mkdir(0o700, parents=True, exist_ok=True)
             self.path.chmod(0o700)  # also one that was there
             ca, server = _content(self.ca), _content(self.server)
             if ca is None:
-                made = Authority.new(f"Barnabas CA of {os.uname().nodename}"[:64])
-                self.write(self.ca_key, made.key_pem)
-                self.write(self.ca, made.pem)
-                ca = made.pem.encode()
+                authority = Authority.new(f"Barnabas CA of {os.uname().nodename}"[:64])
+                self.write(self.ca_key, authority.key_pem)
+                self.write(self.ca, authority.pem)
+                ca = authority.pem.encode()
             if server is not None:
                 old = certificates_in(server, str(self.server))[0]
                 ends_soon = old.not_valid_after_utc - dt.datetime.now(dt.UTC) < dt.timedelta(days=RENEWED_DAYS)
                 trusted = Authority.is_issuer(ca, old)
-                if trusted and not ends_soon and set(wanted) <= set(hosts_of(old)):
+                if trusted and not ends_soon and set(names) <= set(hosts_of(old)):
                     return
-                wanted = list(dict.fromkeys([*hosts_of(old), *wanted]))
-            self.write(self.server, self._authority().broker(BROKER_NAME, wanted))
+                names = list(dict.fromkeys([*hosts_of(old), *names]))
+            self.write(self.server, self._authority().broker(BROKER_NAME, names))
 
     def renew(self) -> None:
         """Replace the broker's certificate by a new one with the same subject and names. `SecureError`."""
-        from barnabas.tools.secure.authority import certificates_in
-
         self.require()
         with _errors():
             server = _content(self.server)
@@ -124,8 +116,6 @@ class SecureFolder:
                 raise
 
     def _authority(self) -> Authority:
-        from barnabas.tools.secure.authority import Authority
-
         key, certificate = _content(self.ca_key), _content(self.ca)
         if key is None or certificate is None:
             missing = self.ca_key if key is None else self.ca
@@ -136,10 +126,10 @@ class SecureFolder:
 def read_file(path: Path) -> bytes:
     """A file that has to be there. `SecureError`."""
     with _errors():
-        found = _content(path)
-    if found is None:
+        content = _content(path)
+    if content is None:
         raise SecureError(f"there is no {path}")
-    return found
+    return content
 
 
 def _content(path: Path) -> bytes | None:
@@ -156,9 +146,9 @@ def _content(path: Path) -> bytes | None:
 def _write_private(path: Path, data: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        left = memoryview(data)
-        while left:
-            left = left[os.write(descriptor, left) :]
+        remaining = memoryview(data)
+        while remaining:
+            remaining = remaining[os.write(descriptor, remaining) :]
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -6,20 +6,17 @@ so that one run reports them all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas.broker.config.load import load_options
+from barnabas.broker.config.options import ServeOptions
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.terminal.notes import note, say
 from barnabas.tools.takeover.controllers import check_controllers
 from barnabas.tools.takeover.directories import check_directories
 from barnabas.tools.takeover.features import check_metadata
 from barnabas.tools.takeover.verdict import Verdict
 from barnabas.wire.configdef import ConfigError
-
-if TYPE_CHECKING:
-    from barnabas.broker.config.options import ServeOptions
-    from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.tools.takeover.verdict import Verdict
 
 # --- keys without effect in Barnabas whose effect an operator counts on
 
@@ -85,8 +82,8 @@ def check(options: ServeOptions) -> tuple[Verdict, str]:
     check_certificates(config, verdict)
     subject = f"node {config.node_id}"
     if config.log_dirs:
-        found = check_directories(config, verdict)
-        subject = f"node {config.node_id} of {', '.join(config.log_dirs)} ({found} partitions)"
+        directories = check_directories(config, verdict)
+        subject = f"node {config.node_id} of {', '.join(config.log_dirs)} ({directories} partitions)"
         check_metadata(config, verdict)
     else:
         verdict.refuse("log.dirs is not set: the data would be temporary")

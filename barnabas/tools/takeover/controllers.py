@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import barnabas
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_BOOTSTRAP_SERVERS, CONTROLLER_QUORUM_VOTERS
 from barnabas.broker.config.roles import parse_address, parse_voters
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.client.connection import SOFTWARE_NAME, NodeConnection
 from barnabas.client.errors import ClientError
 from barnabas.tools.takeover.features import check_features
+from barnabas.tools.takeover.verdict import Verdict
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-
-if TYPE_CHECKING:
-    from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.tools.takeover.verdict import Verdict
 
 TIMEOUT_S: Final = 5.0
 """How long one controller may take, seconds."""
@@ -57,7 +55,7 @@ def finalized(host: str, port: int) -> dict[str, int]:
     try:
         connection.open(deadline)
         request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=version)
-        answer = connection.call(request, ApiVersionsResponse, deadline)
+        response = connection.call(request, ApiVersionsResponse, deadline)
     finally:
         connection.close()
-    return {one.name: one.max_version_level for one in answer.finalized_features}
+    return {feature.name: feature.max_version_level for feature in response.finalized_features}

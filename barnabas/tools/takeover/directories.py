@@ -7,21 +7,18 @@ While the broker that has the directory still runs, files come and go: a missing
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.storage import layout
 from barnabas.storage.append.leader_epochs import LeaderEpochCache
 from barnabas.storage.directories.checkpoints import CorruptCheckpoint, OffsetCheckpoint, read_partition_metadata
 from barnabas.storage.directories.foreign import is_of_partition, partition_in, refuse_cluster
 from barnabas.storage.directories.meta_properties import DataDirMismatch, MetaProperties, read_meta_properties
 from barnabas.storage.files import ReadOnlyFiles
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.tools.takeover.verdict import Verdict
+from barnabas.tools.takeover.verdict import Verdict
 
 _CHECKPOINTS: Final = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 _MAGIC_AT: Final = 16
@@ -74,7 +71,7 @@ def _check_identities(config: ServerConfig, files: ReadOnlyFiles, paths: Sequenc
 
 def _check_new(files: ReadOnlyFiles, path: str, verdict: Verdict) -> None:
     if partition_in(files, path) is not None:
-        verdict.refuse(f"{path} has partitions but no {layout.META_PROPERTIES}, which says whose they are")
+        verdict.refuse(f"{path} has partitions but no {layout.META_PROPERTIES}, which names their cluster and node")
     else:
         verdict.note(f"{path} is empty: the start formats it")
 
@@ -83,12 +80,12 @@ def _check_together(known: dict[str, MetaProperties], cluster_id: str | None, ve
     """The directories belong to one cluster, and none is a copy of another."""
     clusters = {identity.cluster_id: path for path, identity in known.items()}
     if len(clusters) > 1:
-        texts = ", ".join(f"{path} to {one}" for one, path in clusters.items())
+        texts = ", ".join(f"{path} to {cluster_id}" for cluster_id, path in clusters.items())
         verdict.refuse(f"The log directories belong to different clusters: {texts}")
     elif cluster_id is not None and clusters and cluster_id not in clusters:
         verdict.refuse(f"CLUSTER_ID is {cluster_id}, but the log directories belong to {next(iter(clusters))}")
     elif not clusters and cluster_id is None:
-        verdict.refuse("No log directory says to which cluster it belongs, and CLUSTER_ID is not set")
+        verdict.refuse("No log directory has a cluster id, and CLUSTER_ID is not set")
     seen: dict[str, str] = {}
     for path, identity in known.items():
         if identity.directory_id and seen.setdefault(identity.directory_id, path) != path:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_VOTERS
 from barnabas.broker.config.roles import parse_voters
+from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.metadata.log.quorum_state import check_servable
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
@@ -14,13 +16,8 @@ from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
 from barnabas.storage.files import ReadOnlyFiles
 from barnabas.tools.dump.metadata_image import read_image
+from barnabas.tools.takeover.verdict import Verdict
 from barnabas.wire.errors import KafkaError, ProtocolError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.tools.takeover.verdict import Verdict
 
 _TIERED: Final = "remote.storage.enable"
 

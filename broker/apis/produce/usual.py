@@ -17,7 +17,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.apis.produce.response import NO_LEADER
 from barnabas.wire.batches.records import HEADER_SIZE
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import response_header_version
@@ -129,7 +128,6 @@ def _around_the_offsets(topic: TopicProduceData, index: int, version: int) -> tu
         base_offset=base_offset,
         log_append_time_ms=log_append_time_ms,
         log_start_offset=log_start_offset,
-        current_leader=NO_LEADER,
     )
     answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
     body = _joined(ProduceResponse.codec(version).build(ProduceResponse(responses=[answers])))

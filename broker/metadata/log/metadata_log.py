@@ -87,7 +87,7 @@ class MetadataLog:
 
         UnknownMetadataError when the metadata cannot be served, or is missing though there are partitions.
         """
-        partitions = set(self._log_dirs.found())
+        partitions = set(self._log_dirs.not_opened())
         has_metadata = (CLUSTER_METADATA_TOPIC, 0) in partitions
         if partitions and not has_metadata and self._has_partitions():
             raise self._partitions_without_metadata()
@@ -112,7 +112,7 @@ class MetadataLog:
     def _has_partitions(self) -> bool:
         """Whether there are directories of partitions without an opened log."""
         self._log_dirs.leave_foreign()
-        return any(self._log_dirs.found())
+        return any(self._log_dirs.not_opened())
 
     def _partitions_without_metadata(self) -> UnknownMetadataError:
         """The error that prevents a start that would set aside every partition as a stray."""

@@ -20,7 +20,8 @@ import org.apache.kafka.common.utils.Utils;
 /**
  * One member of a group as a separate process, so that it can be killed: {@code java GroupMember NAME=VALUE...} with
  * bootstrap, group, topic, diary, session_ms, protocol (classic or consumer), perhaps strategy, instance and config, a
- * client.properties. It writes the diary described in tests/clients/group_member.py. On SIGTERM it leaves the group and ends.
+ * client.properties. It writes the diary described in tests/clients/groups/group_member.py. On SIGTERM it leaves the
+ * group and ends.
  */
 public final class GroupMember implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(200);

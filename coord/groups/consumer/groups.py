@@ -40,7 +40,8 @@ from barnabas.wire.messages.consumer_groups import (
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import CoordinatorParts, Group
+    from barnabas.coord.groups.coordinator_parts import CoordinatorParts
+    from barnabas.coord.groups.group import Group
     from barnabas.coord.machine import CoordinatorRecord, Ticket
     from barnabas.wire.messages import coordinator_records as r
     from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest

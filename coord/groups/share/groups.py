@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import CoordinatorParts
+    from barnabas.coord.groups.coordinator_parts import CoordinatorParts
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topics

@@ -36,7 +36,7 @@ from barnabas.wire.messages import streams_groups as s
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
-    from barnabas.coord.groups.group import CoordinatorParts
+    from barnabas.coord.groups.coordinator_parts import CoordinatorParts
     from barnabas.coord.machine import CoordinatorRecord, Ticket
     from barnabas.wire.messages import coordinator_records as r
 

@@ -76,7 +76,7 @@ def test_the_controllers_throttle_time_mutes_the_client_here(
     assert answer.throttle_time_ms == 5000
     assert not is_served(client)
     wire.advance(5)
-    client.connection.resume(wire.time)
+    client.connection.resume(wire.now)
     assert len(client.answers()) == 1
 
 

@@ -6,7 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
-from barnabas.broker.config.config_schema import CONFIG_SCHEMA
+from barnabas.broker.config.config_schema import config_schema
 from barnabas.broker.config.load import load
 from barnabas.coord.cluster.changes.config_describe import ConfigDescriber
 from barnabas.coord.cluster.delta import ClusterDelta
@@ -42,7 +42,7 @@ def described(kind: int, own: dict[str, str], *, synonyms: bool) -> dict[str, De
         replay_record(
             image, ConfigRecord(resource_type=kind, resource_name="x", name=name, value=value), ClusterDelta()
         )
-    describer = ConfigDescriber(image, CONFIG_SCHEMA, load({}, {}, None, "kafka"), 1)
+    describer = ConfigDescriber(image, config_schema(), load({}, {}, None, "kafka"), 1)
     return {
         entry.name: entry for entry in describer.describe((kind, "x"), None, synonyms=synonyms, documentation=False)
     }

@@ -18,9 +18,10 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchResponse
 from tests.broker.turns import Turns, requests
 from tests.support.disks.cold_files import ColdFiles
-from tests.support.memory.broker import Flushes, MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 from tests.support.requests.fetch import append, at, fetch
 from tests.support.requests.fetch import values as records_of
+from tests.support.world import Flushes
 
 MB = 1 << 20
 SIZE = 5 * MB + 12345

@@ -15,8 +15,9 @@ from barnabas.wire.messages.fetch import (
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.support.cases import for_each
-from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.requests.fetch import append, at, fetch, values
+from tests.support.world import START_MS
 
 
 @pytest.fixture

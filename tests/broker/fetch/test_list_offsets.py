@@ -34,8 +34,9 @@ from barnabas.wire.messages.transactions import (
 )
 from tests.support.cases import for_each
 from tests.support.logs.raw_batches import BASE_MS, bomb, raw_batch
-from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.requests.fetch import append, at, fetch
+from tests.support.world import START_MS
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from barnabas.broker.loop import Loop
 from barnabas.broker.metadata.change_queue import ChangeQueue
 from barnabas.broker.slices import SLICE_S
 from barnabas.broker.steps import IN_PLACE_S, StepRunner
-from tests.support.memory.broker import Clock, Flushes
+from tests.support.world import Clock, Flushes
 
 if TYPE_CHECKING:
     from barnabas.broker.steps import Steps

@@ -16,8 +16,9 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, UnregisterBrokerRequest
 from barnabas.wire.messages.raft import DescribeQuorumRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
-from tests.support.memory.broker import MemoryBroker
+from tests.support.memory.broker import InMemory, MemoryBroker
 from tests.support.memory.controller import ENDPOINT, MemoryController
+from tests.support.world import Flushes, simulated_world
 
 SETS = {
     "process.roles": "broker,controller",
@@ -45,20 +46,16 @@ class Combined(MemoryController):
     """The node in memory; brokers that are registered by `register` are other processes."""
 
     def __init__(self, data_dir: Path) -> None:
-        from tests.support.memory.broker import Clock, Flushes
-
-        self.clock, self.disk, self.flushes = Clock(), Flushes(), Flushes()
+        InMemory.__init__(self)
+        self.flushes = Flushes()
         self.network = NoNetwork()
         config = load(SETS, {}, None, "kafka")
         self.node, self.member = open_combined(
             config,
             [str(data_dir)],
+            simulated_world(self, self.disk, flushes=self.flushes),
             lambda _: self.network.connect,
             [ENDPOINT],
-            flushes=self.flushes,
-            disk=self.disk,
-            now=lambda: self.clock.now,
-            now_ms=lambda: self.clock.now_ms,
         )
         self.broker = self.node
         self._client = self.client()

@@ -34,8 +34,9 @@ from barnabas.wire.messages.configs import (
 from barnabas.wire.messages.topics import DeleteTopicsRequest
 from barnabas.wire.types import ONE_UUID
 from tests.support.disks.failing_files import FailingFiles
-from tests.support.memory.broker import Flushes, MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 from tests.support.steps import AtOnce
+from tests.support.world import Flushes
 
 R = TypeVar("R")
 ids = count(1)

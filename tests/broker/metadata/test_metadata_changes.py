@@ -36,9 +36,10 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
 )
 from tests.support.disks.failing_files import FailingFiles
-from tests.support.memory.broker import Client, Clock, Flushes, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.requests.groups import find
 from tests.support.requests.produce import produce, to
+from tests.support.world import Clock, Flushes
 
 WAITS = frozenset({"sync", "sync_dir", "sync_file_system", "remove_tree", "mkdirs"})
 """What may take long on a disk."""

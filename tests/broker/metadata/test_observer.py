@@ -25,7 +25,7 @@ from barnabas.wire.messages.metadata_records import (
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, JoinedBroker
 from tests.broker.metadata.scripted_controller import following, topic
 from tests.broker.scripted_nodes import Wire
-from tests.support.memory.broker import START_MS
+from tests.support.world import START_MS
 
 
 @pytest.fixture
@@ -289,7 +289,7 @@ def test_a_copy_that_ends_with_what_was_never_committed_is_truncated(wire, tmp_p
     member = following(wire, tmp_path, controller)
     end = quorum.end_offset
     lost = build_metadata_batch(topic("lost", 2), epoch=1, now_ms=START_MS, base_offset=end)
-    append_as_follower(member.remote.copy.log, memoryview(bytearray(lost)), now=wire.time)
+    append_as_follower(member.remote.copy.log, memoryview(bytearray(lost)), now=wire.now)
     member.stop()
     quorum.elect(3000)
     quorum.write(*topic("other", 3))

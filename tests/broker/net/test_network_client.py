@@ -223,7 +223,7 @@ def test_a_client_is_good_for_a_node_that_is_registered_again(wire, node):
     wire.until(lambda: len(answers.all) == 2)
     assert answers.codes == [ErrorCode.NETWORK_EXCEPTION] * 2
     registered[0] = other.address
-    wire.time += 1
+    wire.now += 1
     brokers.registration_changed(5)
     ask(client, 3, answers)
     wire.until(lambda: len(answers.all) == 3)

@@ -10,8 +10,8 @@ from barnabas.broker.config.load import load
 from barnabas.broker.net.refused_sockets import MOST
 from barnabas.broker.security.ip_rates import ConnectionRates, IpRates
 from tests.broker.turns import Turns, requests
-from tests.support.memory.broker import Flushes
 from tests.support.sockets import is_ended_by_peer
+from tests.support.world import Flushes
 
 ADDRESS = "127.0.0.1"
 

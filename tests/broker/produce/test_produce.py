@@ -13,8 +13,9 @@ from barnabas.wire.messages.produce import (
 )
 from tests.support.cases import for_each
 from tests.support.logs.raw_batches import raw_batch, record
-from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.requests.produce import answers, init, produce, to
+from tests.support.world import START_MS
 
 
 @pytest.fixture

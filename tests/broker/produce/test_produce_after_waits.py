@@ -24,9 +24,10 @@ from barnabas.wire.types import chunk_bytes
 from tests.broker.replicas.replicated_broker import ME, SECOND, THIRD, ReplicatedBroker
 from tests.broker.security.acl_requests import as_alice, create, delete
 from tests.support.logs.raw_batches import bomb
-from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.requests.access_cases import acl_creation
 from tests.support.requests.transactions import FEW, TransactionalClient
+from tests.support.world import START_MS
 
 MANY = FEW_ELEMENTS + PARTITIONS_OF_A_STEP
 LARGE = bomb(4, 20 * IN_PLACE_UNITS, base_ms=START_MS)

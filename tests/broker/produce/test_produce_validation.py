@@ -26,7 +26,8 @@ from tests.support.accelerator import WAYS, checked_in
 from tests.support.cases import for_each
 from tests.support.logs.gzip_bombs import gzip_of_empty_members
 from tests.support.logs.raw_batches import bomb, nonsense, raw_batch, record
-from tests.support.memory.broker import START_MS, Client, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
+from tests.support.world import START_MS
 
 NONSENSE = nonsense(START_MS)
 BY_HEADER = {

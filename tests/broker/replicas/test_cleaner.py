@@ -26,8 +26,9 @@ from barnabas.wire.messages import topics as t
 from barnabas.wire.schema import Message
 from tests.support.logs.cleaning_driver import compacted, keys_and_values, task_for
 from tests.support.logs.log_driver import append, batch_of, open_log
-from tests.support.memory.broker import START_MS, MemoryBroker
+from tests.support.memory.broker import MemoryBroker
 from tests.support.waiting import wait_for_async
+from tests.support.world import START_MS
 
 SEGMENT_BYTES = 1_048_576
 SETTINGS = {"log.cleaner.backoff.ms": "10", "log.segment.bytes": str(SEGMENT_BYTES)}

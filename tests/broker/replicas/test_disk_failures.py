@@ -15,6 +15,7 @@ import trio
 from barnabas.broker.config.load import load
 from barnabas.broker.server import Server
 from barnabas.broker.start_errors import StartError
+from barnabas.broker.world import World
 from barnabas.storage import layout
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse
@@ -446,16 +447,18 @@ def test_a_start_whose_registration_cannot_be_synced_fails_with_one_sentence(
 ) -> None:
     """The registration is the first write that is synced: its failure is the user's to see, not a traceback."""
     config = load({"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path)}, {}, None, "dev")
-    server = Server(config)
-    server._files = files
     files.errors_in = "__cluster_metadata-0/00000000000000000000.log"
     files.errors["sync"] = errno.EIO
 
+    servers = []
+
     async def start() -> None:
-        server.start()
+        servers.append(Server(config, world=World(files=files)))
+        servers[0].start()
 
     with pytest.raises(StartError, match=r"Cannot use the data directory .*Input/output error"):
         trio.run(start)
+    (server,) = servers
     for listener in server._listeners:
         listener.socket.close()
     server.broker.log_dirs.release()

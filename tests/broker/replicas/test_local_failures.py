@@ -102,7 +102,7 @@ class LocalFailures:
         self.controller.quorum.write(two, TopicRecord(name=self.name, topic_id=TOPIC), partition)
         self.wire.advance(0.5)
         for value in (b"a", b"b"):
-            self.partition.append(memoryview(bytearray(batch(value))), self.wire.time)
+            self.partition.append(memoryview(bytearray(batch(value))), self.wire.now)
 
     def change(self, **fields: Any) -> None:
         """Change the partition, as a controller does."""
@@ -162,7 +162,7 @@ def test_a_damaged_replica_that_nobody_replaces_goes_on(wire: Wire, tmp_path: Pa
     wire.advance(1)
     assert world.reported == []
     assert world.partition.is_leader
-    world.partition.append(memoryview(bytearray(batch(b"c"))), wire.time)
+    world.partition.append(memoryview(bytearray(batch(b"c"))), wire.now)
     assert world.set_aside() == []
 
 
@@ -367,16 +367,16 @@ def test_a_disk_that_is_full_again_and_again_waits_longer(
     monkeypatch.setattr(LogDir, "volume", lambda _: (1 << 30, 1 << 30))
     exhausted, waits = world.member.broker.log_dir_failures.exhausted, []
     for _ in range(8):
-        began = world.wire.time
+        began = world.wire.now
         exhausted.refused(world.log_dir, errno.ENOSPC)
         while world.log_dir in exhausted:
-            world.wire.time += 1
+            world.wire.now += 1
             exhausted.check()
-        waits.append(round(world.wire.time - began))
+        waits.append(round(world.wire.now - began))
     assert waits == [5, 10, 20, 40, 60, 60, 60, 60]
-    world.wire.time += 601
+    world.wire.now += 601
     exhausted.refused(world.log_dir, errno.ENOSPC)
-    world.wire.time += PAUSE_S
+    world.wire.now += PAUSE_S
     exhausted.check()
     assert world.log_dir not in exhausted
 

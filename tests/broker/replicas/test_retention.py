@@ -15,7 +15,8 @@ from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c
 from tests.support.cases import for_each
-from tests.support.memory.broker import START_MS, MemoryBroker, batch
+from tests.support.memory.broker import MemoryBroker, batch
+from tests.support.world import START_MS
 
 DAY_S = 86_400
 SEGMENT_BYTES = 1_048_576

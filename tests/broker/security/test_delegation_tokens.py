@@ -24,7 +24,7 @@ from barnabas.wire.messages.tokens import (
     RenewDelegationTokenResponse,
 )
 from barnabas.wire.principal import KafkaPrincipal
-from tests.support.memory.broker import START_MS, Client
+from tests.support.memory.broker import Client
 from tests.support.memory.secure_broker import (
     ADMIN,
     ADMIN_SECRET,
@@ -35,6 +35,7 @@ from tests.support.memory.secure_broker import (
     scram_final,
     scram_first,
 )
+from tests.support.world import START_MS
 
 HOUR_MS = 3_600_000
 KEYS = {

@@ -16,9 +16,10 @@ from barnabas.wire.messages import fetch as f
 from barnabas.wire.messages import produce as p
 from barnabas.wire.principal import KafkaPrincipal
 from tests.broker.security.acl_requests import as_alice, create, delete
-from tests.support.memory.broker import START_MS, Client, MemoryBroker
+from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests import frames
 from tests.support.requests.access_cases import acl_creation
+from tests.support.world import START_MS
 
 TOPIC = "orders"
 BATCH = frames.spread_batch(1, 100, START_MS)

@@ -22,10 +22,10 @@ from barnabas.coord.security.oauthbearer import OAuthBearerExchange, parse_initi
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from tests.support.cases import for_each
-from tests.support.memory.broker import START_MS
 from tests.support.memory.secure_broker import SecureBroker, authenticate, fails
 from tests.support.security.token_checks import INVALID, KEYS, URL, accepted, dial, message, refused
 from tests.support.security.token_issuer import AUDIENCE, ISSUER, claims, jwk, signed, unsecured, write_jwks
+from tests.support.world import START_MS
 
 NOW = START_MS // 1000
 MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"

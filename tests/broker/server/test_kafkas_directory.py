@@ -1,7 +1,7 @@
 """A log directory written by Apache Kafka 4.4.0, and directories that are rejected.
 
-`tests/data/kafka-4.4.0-directory.tar.gz` was made by `compat.kafka.make_directory`; `tests/clients/test_exchange.py`
-does the same with Kafka at hand. L1, G2, T5, T6.
+`tests/data/kafka-4.4.0-directory.tar.gz` was made by `compat.kafka.make_directory`;
+`tests/clients/kafka/test_exchange.py` does the same with Kafka at hand. L1, G2, T5, T6.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from barnabas.broker import warm_up
 from barnabas.broker.apis.registry import BROKER_APIS
 
 ROOT = Path(__file__).parents[3]
+_PKCS12 = "for key stores of that type, at the start or in the thread that reads them"
 NOT_SERVING = {
     "barnabas.broker.server": "the process itself",
     "barnabas.broker.builder": "part of the start of a broker",
@@ -32,7 +33,9 @@ NOT_SERVING = {
     "barnabas.broker.net.outgoing_tls": "part of the start of a node with TLS",
     "barnabas.broker.net.tls_channel": "part of the start of a node with TLS",
     "barnabas.broker.security.tls": "part of the start of a node with TLS",
-    "barnabas.broker.security.pkcs12": "for key stores of that type, at the start or in the thread that reads them",
+    "cryptography.hazmat.primitives.serialization": _PKCS12,
+    "cryptography.hazmat.primitives.serialization.pkcs12": _PKCS12,
+    "cryptography.exceptions": "for encrypted keys of the pipeline",
     "barnabas.broker.holders": "for a start that is refused",
     "barnabas.terminal.notes": "for a start that is refused",
     "crc32c": "where there is no extension of the package",

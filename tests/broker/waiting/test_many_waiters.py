@@ -16,8 +16,9 @@ from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.schema import Message
-from tests.support.memory.broker import Client, Clock, MemoryBroker, batch
+from tests.support.memory.broker import Client, MemoryBroker, batch
 from tests.support.requests.fetch import at, fetch
+from tests.support.world import Clock
 
 MANY = 200
 LOOK_S = 0.0001

@@ -74,10 +74,10 @@ class Preparation:
 
     def commit(self, group: str, topic: str, *offsets: str) -> None:
         """Commit one offset per partition, from partition 0 on."""
-        one = Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
+        consumer = Consumer({**self.settings, "group.id": group, "enable.auto.commit": False})
         places = [TopicPartition(topic, index, int(offset)) for index, offset in enumerate(offsets)]
-        one.commit(offsets=places, asynchronous=False)
-        one.close()
+        consumer.commit(offsets=places, asynchronous=False)
+        consumer.close()
 
     def member(self, group: str, topic: str, protocol: str = "classic") -> None:
         """Start a member of a group, and wait until it has partitions; it commits nothing."""

@@ -24,8 +24,8 @@ def test_the_address_is_taken_from_the_environment(broker, run):
 
 
 def test_a_subscription_of_client_metrics_can_have_a_random_name(broker, run):
-    said = run("kafka-client-metrics", "--alter", "--generate-name", "--metrics", "org.apache").ok().stdout
-    name = said.removeprefix("Altered client metrics config for ").removesuffix(".\n")
+    out = run("kafka-client-metrics", "--alter", "--generate-name", "--metrics", "org.apache").ok().stdout
+    name = out.removeprefix("Altered client metrics config for ").removesuffix(".\n")
     assert len(name) == 22
     assert name in run("kafka-client-metrics", "--list").ok().stdout.splitlines()
     run("kafka-client-metrics", "--delete", f"--name={name}").ok()

@@ -70,9 +70,9 @@ def shell(request: pytest.FixtureRequest, broker, tmp_path_factory: pytest.TempP
     run_command("topic", "create", TOPIC, "-p", "3", "--if-not-exists", bootstrap=broker.bootstrap).ok()
     run_command("group", "seek", "tabbed-readers", "--to", "0", "-t", TOPIC, bootstrap=broker.bootstrap).ok()
     run_command("completion", "install", "--shell", name, **home_of(home)).ok()
-    made = Shell(name, home, broker.bootstrap)
-    with made.terminal:
-        yield made
+    new_shell = Shell(name, home, broker.bootstrap)
+    with new_shell.terminal:
+        yield new_shell
 
 
 def test_commands_and_options(shell: Shell) -> None:

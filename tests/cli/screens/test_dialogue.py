@@ -100,7 +100,7 @@ def test_progress_without_colour(broker, topic, tmp_path: Path, environment: dic
     arguments = ("produce", topic, "-f", str(tmp_path / "lines"))
     with barnabas(*arguments, bootstrap=broker.bootstrap, **environment) as terminal:
         assert terminal.to_end() == 0
-    colours = [found for found in ESCAPE.findall(terminal.raw) if found.endswith("m") and found != "\x1b[0m"]
+    colours = [escape for escape in ESCAPE.findall(terminal.raw) if escape.endswith("m") and escape != "\x1b[0m"]
     assert colours == []
     if "TERM" in environment:
         assert "\x1b" not in terminal.raw

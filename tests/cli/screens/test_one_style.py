@@ -25,7 +25,7 @@ def contexts(command: click.Command, context: click.Context) -> Iterator[click.C
             yield from contexts(inner, click.Context(inner, context, name, **CONTEXT))
 
 
-ALL = {one.command_path: one for one in contexts(app, click.Context(app, None, "barnabas", **CONTEXT))}
+ALL = {context.command_path: context for context in contexts(app, click.Context(app, None, "barnabas", **CONTEXT))}
 
 
 def page(context: click.Context, columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -49,18 +49,20 @@ def test_every_command_and_option_is_explained(path: str) -> None:
     if isinstance(context.command, click.Group):
         assert isinstance(context.command, Group), "groups have cls=Group of barnabas.cli.command_groups"
     silent = [
-        one.opts[-1]
-        for one in context.command.get_params(context)
-        if isinstance(one, click.Option) and not one.hidden and (one.get_help_record(context) or ("", ""))[1] == ""
+        param.opts[-1]
+        for param in context.command.get_params(context)
+        if isinstance(param, click.Option)
+        and not param.hidden
+        and (param.get_help_record(context) or ("", ""))[1] == ""
     ]
     assert silent == []
 
 
 def test_sentences_on_stderr_are_wrapped_by_note() -> None:
     direct = re.compile(r"err=True|file=sys\.stderr|sys\.stderr\.write")
-    found = [
+    texts = [
         str(path.relative_to(COMMANDS))
         for path in COMMANDS.rglob("*.py")
         if "kafka_tools" not in path.parts and direct.search(path.read_text())
     ]
-    assert found == []
+    assert texts == []

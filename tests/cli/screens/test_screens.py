@@ -106,17 +106,17 @@ Shown = dict[str, tuple[list[str], int]]
 
 def parts(lines: list[str], names: list[str]) -> Shown:
     """The lines and the exit code of each command."""
-    found: Shown = {}
+    screens: Shown = {}
     current: list[str] = []
     for line in lines:
         if line.startswith(END):
             number, code = line.removeprefix(END).split()
-            found[names[int(number)]] = (current, int(code))
+            screens[names[int(number)]] = (current, int(code))
             current = []
         else:
             current.append(line)
-    assert list(found) == names
-    return found
+    assert list(screens) == names
+    return screens
 
 
 @pytest.fixture(scope="module")

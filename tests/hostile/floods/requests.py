@@ -11,9 +11,9 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.schema import Message
-from tests.hostile.absurd import Names, cases
 from tests.hostile.attacker import frame, frame_of
 from tests.hostile.floods.run import Flood, Run
+from tests.hostile.fuzz.absurd import Names, cases
 from tests.hostile.secured import LISTENERS
 from tests.support.logs import gzip_bombs as bombs
 

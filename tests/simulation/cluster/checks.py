@@ -182,8 +182,8 @@ class ClusterChecks:
         """Whether every partition has another replica that the controller may elect."""
         if any(image.brokers[other].epoch == lost.broker_epoch for other, lost in self._lost.items()):
             return False  # the controller counts on it, and does not know yet
-        partitions = [one for topic in image.topics.values() for one in topic.partitions.values()]
-        return all({*one.isr, *one.elr} - {broker_id} for one in partitions)
+        partitions = [partition for topic in image.topics.values() for partition in topic.partitions.values()]
+        return all({*partition.isr, *partition.elr} - {broker_id} for partition in partitions)
 
     def disk_is_lost(self, broker_id: int, image: ClusterImage) -> None:
         """Whatever a broker had is gone."""
@@ -268,7 +268,7 @@ class ClusterChecks:
         broker = self.nodes[node_id].broker
         if broker is None or not self.nodes[node_id].is_listening or key in broker.partitions.offline:
             return False
-        return all((one.topic, one.index) != key for one in broker.partitions)
+        return all((partition.topic, partition.index) != key for partition in broker.partitions)
 
     def acknowledge(self, topic: str, index: int, first: int, values: list[bytes]) -> None:
         """A producer has received the acknowledgement of its records."""
@@ -342,7 +342,7 @@ def check_images(controller: ClusterImage, brokers: Iterable[ClusterImage]) -> N
 
 def batches_of(log: Log, start: int, end: int) -> list[_Batch]:
     """The batches of a log from `start` to `end`."""
-    found: list[_Batch] = []
+    batches: list[_Batch] = []
     while start < end:
         read = log.read(start, READ_BYTES, limit_offset=end, min_one_batch=True)
         if read.slice is None:
@@ -354,12 +354,14 @@ def batches_of(log: Log, start: int, end: int) -> list[_Batch]:
             header = BatchHeader(data, position, position)
             if header.base_offset >= end or position + header.size > len(data):
                 break
-            found.append(_Batch(header.base_offset, header.last_offset, bytes(data[position : position + header.size])))
+            batches.append(
+                _Batch(header.base_offset, header.last_offset, bytes(data[position : position + header.size]))
+            )
             position += header.size
             start = header.last_offset + 1
         if start == before:
             break
-    return found
+    return batches
 
 
 def content(log: Log) -> bytes:

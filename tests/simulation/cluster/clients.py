@@ -120,11 +120,11 @@ class ClusterProducer:
         self._send()
 
     def _send(self) -> None:
-        found = self._find(self._topic, self._index)
-        if found is None or found[1].leader < 0 or found[1].leader_epoch < self._leader_epoch:
+        known = self._find(self._topic, self._index)
+        if known is None or known[1].leader < 0 or known[1].leader_epoch < self._leader_epoch:
             self._again()  # as real clients, it does not go back to an earlier leader
             return
-        topic_id, partition = found
+        topic_id, partition = known
         self._leader_epoch = partition.leader_epoch
         builder = BatchBuilder(producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequence)
         for value in self._values:

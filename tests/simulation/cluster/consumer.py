@@ -75,21 +75,21 @@ class ClusterConsumer:
         loop.timers.at(loop.now() + seconds, self._fetch)
 
     def _fetch(self) -> None:
-        found = self._find(self._topic, self._index)
-        if found is None or found[1].leader < 0 or found[1].leader_epoch < self._leader_epoch:
+        known = self._find(self._topic, self._index)
+        if known is None or known[1].leader < 0 or known[1].leader_epoch < self._leader_epoch:
             self._later(0.1)  # as real clients, it does not go back to an earlier leader
             return
-        topic_id, partition = found
+        topic_id, partition = known
         self._leader_epoch = partition.leader_epoch
         at_leader = self._random.random() < 0.8
         node_id = partition.leader if at_leader else self._random.choice(list(partition.replicas))
-        wanted = f.FetchRequestFetchPartition(
+        partition_request = f.FetchRequestFetchPartition(
             partition=self._index,
             fetch_offset=self._position,
             current_leader_epoch=partition.leader_epoch if at_leader else -1,
             partition_max_bytes=self._random.choice((1, MAX_BYTES, MAX_BYTES)),
         )
-        topic = f.FetchRequestFetchTopic(topic=self._topic, topic_id=topic_id, partitions=[wanted])
+        topic = f.FetchRequestFetchTopic(topic=self._topic, topic_id=topic_id, partitions=[partition_request])
         request = f.FetchRequest(max_wait_ms=WAIT_MS, min_bytes=1, max_bytes=MAX_BYTES, topics=[topic])
         client = self._clients.brokers.client(node_id, f"consumer-{self._consumer_id}")
         epoch = partition.leader_epoch if at_leader else None

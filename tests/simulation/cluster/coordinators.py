@@ -9,18 +9,18 @@ from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages import metadata as md
+from tests.simulation.broker.partition_model import PartitionModel
+from tests.simulation.cluster.coordinator_run import CoordinatorRun, coordinator_world
 from tests.simulation.cluster.links import DIRECTLY, METADATA, Leader
 from tests.simulation.cluster.share_ledger import ClusterShareLedger
-from tests.simulation.coordinator_run import CoordinatorRun, coordinator_world
 from tests.simulation.groups.clients import BOTH, CLASSIC, CONSUMER, GROUP, STILL_S, GroupClients, group_settings
-from tests.simulation.partition_model import PartitionModel
 from tests.simulation.share import clients as share
 from tests.simulation.share.clients import ShareClients
 from tests.simulation.transactions.clients import IN, OUT, PARTITIONS, TransactionClients
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.coordinator import GroupCoordinator
-    from tests.simulation.process import Process, Steps
+    from tests.simulation.clients.process import Process, Steps
     from tests.simulation.share.member import ShareMember, ShareSession
 
 SHARE_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE = 76, 78, 79
@@ -162,7 +162,11 @@ class ClusterShare(ShareClients, CoordinatorRun):
         response = yield from process.ask(request, METADATA)
         leaders = {}
         for topic in () if response is None else response.topics:
-            leaders |= {one.partition_index: one.leader_id for one in topic.partitions if one.leader_id >= 0}
+            leaders |= {
+                partition.partition_index: partition.leader_id
+                for partition in topic.partitions
+                if partition.leader_id >= 0
+            }
         nodes = sorted({node for index, node in leaders.items() if index in member.assigned})
         if not nodes:
             return member.session(), set()

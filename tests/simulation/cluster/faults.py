@@ -136,13 +136,15 @@ class ClusterFaults:
         random = self._world.random
         topic = random.choice(list(self._topics))
         replicas = random.sample(self._world.brokers, REPLICAS) if random.random() < 0.8 else None
-        wanted = tp.ReassignablePartition(partition_index=random.randrange(self._topics[topic]), replicas=replicas)
-        self.reassign(topic, wanted)
+        reassignment = tp.ReassignablePartition(
+            partition_index=random.randrange(self._topics[topic]), replicas=replicas
+        )
+        self.reassign(topic, reassignment)
 
-    def reassign(self, topic: str, wanted: tp.ReassignablePartition) -> None:
+    def reassign(self, topic: str, reassignment: tp.ReassignablePartition) -> None:
         """Ask for other replicas of a partition."""
-        self._world.trace.note("reassign", topic, wanted.partition_index, wanted.replicas)
-        topics = [tp.ReassignableTopic(name=topic, partitions=[wanted])]
+        self._world.trace.note("reassign", topic, reassignment.partition_index, reassignment.replicas)
+        topics = [tp.ReassignableTopic(name=topic, partitions=[reassignment])]
         self._administer(tp.AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=5000))
 
     def _elect(self) -> None:
@@ -168,7 +170,7 @@ class ClusterFaults:
     def _pair(self, first: int | None = None) -> tuple[int, int]:
         random = self._world.random
         first = first or random.choice(self._world.brokers)
-        others = [one for one in (*self._world.brokers, CONTROLLER_ID, CLIENTS_ID) if one != first]
+        others = [node_id for node_id in (*self._world.brokers, CONTROLLER_ID, CLIENTS_ID) if node_id != first]
         return first, random.choice(others)
 
     def _cut(self, first: int | None = None) -> None:
@@ -177,7 +179,7 @@ class ClusterFaults:
         first, second = self._pair(first)
         others = [second]
         if random.random() < 0.3:
-            others = [one for one in (*world.brokers, CONTROLLER_ID) if one != first]
+            others = [node_id for node_id in (*world.brokers, CONTROLLER_ID) if node_id != first]
         cuts = [(first, other) for other in others]
         if random.random() < 0.6:
             cuts += [(other, first) for other in others]

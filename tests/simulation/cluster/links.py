@@ -14,16 +14,16 @@ from barnabas.wire.messages import fetch as f
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import metadata as md
 from barnabas.wire.messages import produce as p
-from tests.simulation.network import Link
-from tests.simulation.producer import GROUP_KEY, TRANSACTION_KEY
+from tests.simulation.broker.network import Link
+from tests.simulation.clients.producer import GROUP_KEY, TRANSACTION_KEY
 
 if TYPE_CHECKING:
     from barnabas.wire.schema import Message
+    from tests.simulation.broker.network import ResponseCallback
     from tests.simulation.cluster.clients import Clients
     from tests.simulation.cluster.network import ClusterNetwork
     from tests.simulation.environment import Environment
     from tests.simulation.faults import RequestOutcome
-    from tests.simulation.network import ResponseCallback
 
 LOOKUP_S = 1.0
 BUFFER_BYTES = 1 << 16
@@ -246,6 +246,6 @@ def has_error(message: Any) -> bool:
         value = getattr(message, name)
         if name.endswith("error_code") and value:
             return True
-        if isinstance(value, list) and any(hasattr(one, "__slots__") and has_error(one) for one in value):
+        if isinstance(value, list) and any(hasattr(item, "__slots__") and has_error(item) for item in value):
             return True
     return False

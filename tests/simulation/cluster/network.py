@@ -47,9 +47,9 @@ class ClusterNetwork:
 
     def mend(self, source: int, target: int) -> None:
         """One fault less."""
-        left = self.cuts.pop((source, target), 1) - 1
-        if left:
-            self.cuts[source, target] = left
+        remaining = self.cuts.pop((source, target), 1) - 1
+        if remaining:
+            self.cuts[source, target] = remaining
 
     def delay(self, source: int, target: int) -> float:
         """How long the next bytes take."""

@@ -1,13 +1,11 @@
 """A node of a simulated cluster: a real broker, or the real controller, on a disk that a power failure cuts.
 
-Everything happens in turns, as in `tests.simulation.node`. A node that is killed keeps what the page cache has, one
-whose power fails keeps what was synced and any of the rest.
+A node that is killed keeps what the page cache has, one whose power fails keeps what was synced and any of the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.builder import load_logs, open_member
@@ -17,23 +15,19 @@ from barnabas.broker.controller_builder import open_controller
 from barnabas.storage import layout
 from barnabas.wire.errors import KafkaError
 from tests.simulation.cluster.network import ClusterNetwork, Pipe, new_buffers
-from tests.simulation.node import check_disks, write_checkpoints
+from tests.simulation.node import PATHS, SYNC_S, Errors, Node
 from tests.support.disks.faulty_disk import Fault, FaultyDisk
-from tests.support.disks.survivors import Kind, Survivors
+from tests.support.disks.survivors import Kind
 
 if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.context import Broker
     from barnabas.broker.net.outgoing import Peer, Transport
     from tests.simulation.environment import Environment
-    from tests.simulation.node import Errors
 
 CONTROLLER_ID = 3000
 CLUSTER_ID = "c2ltdWxhdGlvbi1jbHVzdA"
-SYNC_S = (0.0002, 0.02)
 SLOW_SYNC_S = (0.05, 1.0)
-CHECKPOINT_S = 2.0
-PATHS = ("/data",)
 RESTART_S = (0.05, 0.5, 5.0, 15.0)
 
 
@@ -47,8 +41,11 @@ class Turning(Protocol):
         """Do work in a turn."""
 
 
-class ClusterNode:
+class ClusterNode(Node):
     """One node and its restarts."""
+
+    checkpoint_s = 2.0
+    disk_errors = Exception
 
     def __init__(
         self,
@@ -58,15 +55,10 @@ class ClusterNode:
         settings: Mapping[str, str],
         errors: Errors,
     ) -> None:
-        self._environment = environment
-        self._clock = environment.clock
+        super().__init__(environment, settings, errors)
         self._network = network
-        self._settings = settings
-        self._errors = errors
         self.node_id = node_id
         self.is_controller = node_id == CONTROLLER_ID
-        self.incarnation = 0
-        self.broker: Broker | None = None
         self.member: ClusterMember | None = None
         self.is_listening = False
         self.buffers = new_buffers()
@@ -74,10 +66,8 @@ class ClusterNode:
         """Connections to which the node may have written in this turn."""
         self.after_turn: list[Callable[[ClusterNode], None]] = []
         self.on_start: list[Callable[[ClusterNode], None]] = []
-        self._disk = FaultyDisk()
         self._remote: RemoteController | None = None
         self._is_stopping = False
-        self._resumes_at = 0.0
         self._disk_is_slow_until = 0.0
         network.nodes[node_id] = self
 
@@ -97,8 +87,7 @@ class ClusterNode:
             self._end_process()
             self._clock.after(0.5, self.start)
             return
-        incarnation = self.incarnation
-        self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
+        self._write_checkpoints_later()
         self._end_turn()
 
     def _open(self) -> None:
@@ -111,12 +100,8 @@ class ClusterNode:
         self.broker = open_controller(
             load(self._settings, {"CLUSTER_ID": CLUSTER_ID}, None, "dev"),
             PATHS,
+            self._world(),
             [Endpoint("CONTROLLER", f"node{self.node_id}", 9093)],
-            disk=self,
-            files=self._disk,
-            now=lambda: self._clock.now,
-            now_ms=lambda: self._clock.now_ms,
-            random_bytes=self._environment.random.randbytes,
         )
         self.is_listening = True
 
@@ -127,12 +112,8 @@ class ClusterNode:
         broker, member, remote = open_member(
             load(self._settings, {"CLUSTER_ID": CLUSTER_ID}, None, "dev"),
             PATHS,
+            self._world(),
             connect,
-            flushes=self,
-            files=self._disk,
-            now=lambda: self._clock.now,
-            now_ms=lambda: self._clock.now_ms,
-            random_bytes=self._environment.random.randbytes,
         )
         self.broker, self.member, self._remote = broker, member, remote
         for callback in self.on_start:
@@ -160,11 +141,9 @@ class ClusterNode:
             return
         self._environment.trace.note("power fails" if power_fails else "killed", self.node_id)
         random = self._environment.random
-        kind = random.choice([kind for kind in Kind if kind is not Kind.KEPT]) if power_fails else Kind.KEPT
-        survivors = Survivors(self._disk)
-        for operation in self._disk.operations:
-            survivors.take(operation)
-        self._disk = FaultyDisk(survivors.image(kind, random))
+        self._keep_on_disk(
+            random.choice([kind for kind in Kind if kind is not Kind.KEPT]) if power_fails else Kind.KEPT
+        )
         self._end_process()
 
     def lose_disk(self, *, keeps_name: bool) -> None:
@@ -172,8 +151,8 @@ class ClusterNode:
         self._environment.trace.note("disk is lost", self.node_id, keeps_name)
         content = self._disk.content().get(PATHS[0].removeprefix("/"), {})
         assert isinstance(content, dict)
-        name = {one: data for one, data in content.items() if keeps_name and one == layout.META_PROPERTIES}
-        self._disk = FaultyDisk({PATHS[0].removeprefix("/"): name})
+        identity = {name: data for name, data in content.items() if keeps_name and name == layout.META_PROPERTIES}
+        self._disk = FaultyDisk({PATHS[0].removeprefix("/"): identity})
         if self.broker is not None:
             self._end_process()
 
@@ -235,9 +214,9 @@ class ClusterNode:
         self._clock.after(0.5, self.start)
 
     def pause(self, seconds: float) -> None:
-        """Stop the process for a while (SIGSTOP)."""
+        """As in `Node`, with a line in the trace."""
         self._environment.trace.note("paused", self.node_id, seconds)
-        self._resumes_at = max(self._resumes_at, self._clock.now + seconds)
+        super().pause(seconds)
 
     def slow_disk(self, seconds: float) -> None:
         """What waits for the disk takes up to a second for a while."""
@@ -246,15 +225,7 @@ class ClusterNode:
 
     # ---- turns
 
-    def turn_with(self, work: Callable[[], None]) -> None:
-        """Run one turn of the node's loop with this work, when it is not paused."""
-        if self.broker is None:
-            return
-        if self._clock.now < self._resumes_at:
-            incarnation = self.incarnation
-            later = self._resumes_at - self._clock.now
-            self._clock.after(later, lambda: self.turn_with(work) if self.incarnation == incarnation else None)
-            return
+    def _run_turn(self, broker: Broker, work: Callable[[], object]) -> None:
         work()
         self._end_turn()
 
@@ -262,7 +233,7 @@ class ClusterNode:
         broker = self.broker
         assert broker is not None
         broker.loop.end_turn()
-        self._errors.check()
+        self.errors.check()
         if broker.halt_reason is not None and self._disk.failed:
             self._restart()
             return
@@ -275,41 +246,9 @@ class ClusterNode:
             for callback in self.after_turn:
                 callback(self)
 
-    def next_deadline(self) -> float:
-        """When the next timer of the node is due, or infinity."""
-        return inf if self.broker is None else max(self.broker.loop.timers.next_deadline(), self._resumes_at)
-
-    def fire_timers(self) -> None:
-        """Fire the timers that are due."""
-        broker = self.broker
-        if broker is not None:
-            self.turn_with(lambda: broker.loop.timers.fire(self._clock.now) and None)
-
-    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        """Work that waits for the disk, in parallel to the loop."""
-        incarnation = self.incarnation
-
-        def run() -> None:
-            if self.incarnation == incarnation and self.broker is not None:
-                failure: Exception | None = None
-                try:
-                    work()
-                except Exception as error:
-                    failure = error
-                self.turn_with(lambda: then(failure))
-
-        is_slow = self._clock.now < self._disk_is_slow_until
-        self._clock.after(self._environment.random.uniform(*(SLOW_SYNC_S if is_slow else SYNC_S)), run)
-
-    def _checkpoint(self, incarnation: int) -> None:
-        """Write the checkpoints periodically, as a broker does."""
-        if self.incarnation != incarnation or self.broker is None:
-            return
-        write_checkpoints(self.broker)
-        self.turn_with(self._check_disk)
-        self._clock.after(CHECKPOINT_S, lambda: self._checkpoint(incarnation))
+    def _sync_s(self) -> tuple[float, float]:
+        return SLOW_SYNC_S if self._clock.now < self._disk_is_slow_until else SYNC_S
 
     def _check_disk(self) -> None:
-        broker = self.broker
-        if broker is not None and not self.is_controller and self.is_listening:
-            check_disks(broker)
+        if not self.is_controller and self.is_listening:
+            super()._check_disk()

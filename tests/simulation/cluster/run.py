@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import topics as tp
+from tests.simulation.clients.consumer import Reader
+from tests.simulation.clients.process import Process, Steps
 from tests.simulation.cluster.checks import check_images
 from tests.simulation.cluster.node import RESTART_S
 from tests.simulation.cluster.world import REPLICAS, ClusterWorld
-from tests.simulation.consumer import Reader
-from tests.simulation.process import Process, Steps
 from tests.support.requests.fetch import Records
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ class ClusterRun:
     def administer(self, request: Message) -> Any:
         """The response to an administrator's request, before there are faults."""
         world = self.world
-        answers: list[object] = []
+        responses: list[object] = []
         client = world.clients.brokers.client(world.brokers[0], "admin")
-        client.send(request, answers.append, timeout_s=20.0)
-        world.run(20.0, lambda: bool(answers))
-        assert answers
-        return answers[0]
+        client.send(request, responses.append, timeout_s=20.0)
+        world.run(20.0, lambda: bool(responses))
+        assert responses
+        return responses[0]
 
     # ---- the end
 

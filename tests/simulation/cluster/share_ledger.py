@@ -90,7 +90,7 @@ class ClusterShareLedger:
         self._settle(sent, response)
         if isinstance(response, g.ShareFetchResponse):
             now = self._leaderships(sent.session[1])
-            for partition in (one for topic in response.responses for one in topic.partitions):
+            for partition in (data for topic in response.responses for data in topic.partitions):
                 index = partition.partition_index
                 leadership = now[index] if now[index] == sent.leaderships[index] else None
                 until = sent.at + response.acquisition_lock_timeout_ms / 1000
@@ -114,7 +114,7 @@ class ClusterShareLedger:
 
     def _settle(self, sent: Sent, response: g.ShareFetchResponse | g.ShareAcknowledgeResponse) -> None:
         errors = {}
-        for partition in (one for topic in response.responses for one in topic.partitions):
+        for partition in (data for topic in response.responses for data in topic.partitions):
             is_fetch = isinstance(partition, g.ShareFetchResponsePartitionData)
             errors[partition.partition_index] = partition.acknowledge_error_code if is_fetch else partition.error_code
         for record, kind in acknowledgements(sent.request):
@@ -132,6 +132,6 @@ class ClusterShareLedger:
         )
         held = self._holds.get(record)
         if held is not None and held.excludes(sent, hold):
-            found = f"{record} is delivered to {sent.session} while {held.session} has it until {held.until}"
-            self._doubts[held.session] = (self._clock.now, found)
+            problem = f"{record} is delivered to {sent.session} while {held.session} has it until {held.until}"
+            self._doubts[held.session] = (self._clock.now, problem)
         self._holds[record] = hold

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
+from tests.simulation.clients.processes import Processes
 from tests.simulation.cluster.checks import ClusterChecks
 from tests.simulation.cluster.clients import Clients
 from tests.simulation.cluster.links import ClusterLinks, Coordinator, Leader
@@ -16,7 +17,6 @@ from tests.simulation.cluster.network import ClusterNetwork
 from tests.simulation.cluster.node import CONTROLLER_ID, ClusterNode
 from tests.simulation.faults import Faults
 from tests.simulation.node import Errors
-from tests.simulation.processes import Processes
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
@@ -92,7 +92,9 @@ class ClusterWorld(Processes):
         end = clock.now + seconds
         turning: list[ClusterNode | Clients] = [*self.nodes.values(), self.clients]
         while not is_over():
-            due, node = min(((one.next_deadline(), at) for at, one in enumerate(turning)), default=(inf, 0))
+            due, node = min(
+                ((node_or_clients.next_deadline(), at) for at, node_or_clients in enumerate(turning)), default=(inf, 0)
+            )
             moment = clock.next_moment()
             if min(due, moment) > end:
                 clock.now = end
@@ -132,10 +134,10 @@ class ClusterWorld(Processes):
             return None
         broker = self.random.choice(sources).broker
         assert broker is not None
-        found = broker.image.topics.get(topic)
-        if found is None or index not in found.partitions:
+        topic_image = broker.image.topics.get(topic)
+        if topic_image is None or index not in topic_image.partitions:
             return None
-        return found.topic_id, found.partitions[index]
+        return topic_image.topic_id, topic_image.partitions[index]
 
     def _use_small_segments(self, node: ClusterNode) -> None:
         """A few records make a segment; Kafka's smallest one has a megabyte."""

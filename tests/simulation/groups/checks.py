@@ -16,7 +16,7 @@ from barnabas.coord.groups.consumer.records import CURRENT_ASSIGNMENT
 from barnabas.coord.machine import Moment
 from barnabas.wire.messages import coordinator_records as r
 from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
-from tests.simulation.partition_model import Batch, Marker
+from tests.simulation.broker.partition_model import Batch, Marker
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.coordinator import GroupCoordinator
@@ -134,13 +134,15 @@ class GroupLog:
             self._check_group(live, group_id, kept)
 
     @staticmethod
-    def _check_group(live: GroupCoordinator, group_id: str, kept: GroupMetadataValue) -> None:
+    def _check_group(live: GroupCoordinator, group_id: str, value: GroupMetadataValue) -> None:
         group = live.groups.get(group_id)
         if group is None or getattr(group, "state", None) is not GroupState.STABLE:
             return
-        assert (group.generation, group.protocol, group.leader) == (kept.generation, kept.protocol, kept.leader), group
-        members = {one.member_id: (one.group_instance_id, bytes(one.assignment)) for one in kept.members}
-        found = {name: (one.instance_id, bytes(one.assignment)) for name, one in group.members.items()}
+        assert (group.generation, group.protocol, group.leader) == (value.generation, value.protocol, value.leader), (
+            group
+        )
+        members = {member.member_id: (member.group_instance_id, bytes(member.assignment)) for member in value.members}
+        found = {name: (member.instance_id, bytes(member.assignment)) for name, member in group.members.items()}
         assert found == members, f"{group} differs from its record"
 
 
@@ -149,14 +151,14 @@ def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:
     assert live.offsets.store == loaded.offsets.store, "the offsets differ from the log"
     assert len(live.offsets.pending) == len(loaded.offsets.pending), "the pending offsets differ from the log"
     for group_id, group in live.groups.items():
-        kept = loaded.groups.get(group_id)
-        assert kept is not None, f"{group_id} is not in the log"
-        assert type(group) is type(kept), f"{group_id} is {group}, but {kept} in the log"
+        loaded_group = loaded.groups.get(group_id)
+        assert loaded_group is not None, f"{group_id} is not in the log"
+        assert type(group) is type(loaded_group), f"{group_id} is {group}, but {loaded_group} in the log"
         if isinstance(group, ClassicGroup):
             if group.state is GroupState.STABLE:
-                assert _classic(group) == _classic(kept), f"{group} differs from the log"
+                assert _classic(group) == _classic(loaded_group), f"{group} differs from the log"
         else:
-            here, there = (_durable(one) for one in (group, kept))
+            here, there = (_durable(group_of_side) for group_of_side in (group, loaded_group))
             differing = {name: (here[name], there[name]) for name in here if here[name] != there[name]}
             assert not differing, f"{group_id} differs from the log: {differing}"
 
@@ -179,6 +181,7 @@ def plain(value: object) -> object:
 
 def _classic(group: ClassicGroup) -> tuple[object, ...]:
     members = {
-        name: (one.instance_id, bytes(one.assignment), one.session_timeout_ms) for name, one in group.members.items()
+        name: (member.instance_id, bytes(member.assignment), member.session_timeout_ms)
+        for name, member in group.members.items()
     }
     return group.state, group.generation, group.protocol, group.leader, group.static_members, members

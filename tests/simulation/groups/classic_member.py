@@ -15,11 +15,11 @@ from barnabas.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
 )
-from tests.simulation.producer import BACKOFF_S
+from tests.simulation.clients.producer import BACKOFF_S
 
 if TYPE_CHECKING:
+    from tests.simulation.clients.process import Process, Steps
     from tests.simulation.groups.ledger import GroupLedger
-    from tests.simulation.process import Process, Steps
 
 JOIN, SYNC, HEARTBEAT, LEAVE = 9, 5, 4, 5
 PROTOCOL = "range"
@@ -117,7 +117,7 @@ class ClassicMember:
             group_instance_id=self.instance_id,
             protocol_type=joined.protocol_type,
             protocol_name=joined.protocol_name,
-            assignments=self._assign([one.member_id for one in joined.members]) if leads else [],
+            assignments=self._assign([member.member_id for member in joined.members]) if leads else [],
         )
         response = yield from self._process.ask(request, SYNC, lane="coordinator", timeout_s=self._rebalance_s + 5.0)
         error = None if response is None else E(response.error_code)

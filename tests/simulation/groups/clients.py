@@ -9,20 +9,20 @@ from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import offsets as o
-from tests.simulation.consumer import Reader, committed_offsets
-from tests.simulation.copies import copy_of, originals
+from tests.simulation.clients.consumer import Reader, committed_offsets
+from tests.simulation.clients.copies import copy_of, originals
+from tests.simulation.clients.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
+from tests.simulation.clients.source import BATCHES, Source
 from tests.simulation.groups.classic_member import ClassicMember, InstanceFenced
 from tests.simulation.groups.consumer_member import ConsumerMember
 from tests.simulation.groups.ledger import ConsumerLedger, GroupLedger
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
 from tests.simulation.settings import short_sessions
-from tests.simulation.source import BATCHES, Source
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.group import ConsumerGroup
     from barnabas.coord.groups.coordinator import GroupCoordinator
-    from tests.simulation.process import Process, Steps
-    from tests.simulation.processes import Processes
+    from tests.simulation.clients.process import Process, Steps
+    from tests.simulation.clients.processes import Processes
 
 Member: TypeAlias = "ClassicMember | ConsumerMember"
 IN, OUT, GROUP = "in", "out", "workers"
@@ -109,9 +109,9 @@ class GroupClients:
         assert groups is not None, "the coordinator is down"
         for partition in range(self.partitions):
             end = self.log_end(partition)
-            found = groups.offsets.store.get(GROUP, IN, partition)
-            assert end == (0 if found is None else found.offset), (
-                f"the group has not reached the end of partition {partition}: {found}"
+            committed = groups.offsets.store.get(GROUP, IN, partition)
+            assert end == (0 if committed is None else committed.offset), (
+                f"the group has not reached the end of partition {partition}: {committed}"
             )
         if self.is_exactly_once:
             copies = self.visible(OUT)
@@ -134,8 +134,10 @@ class GroupClients:
         group = self._group()
         assert group.state is GroupState.STABLE, f"{group} is not stable"
         members = [process.member for process in self._members()]
-        assert all(one.is_stable and one.epoch == group.generation for one in members), "a member is still joining"
-        living = {one.member_id for one in members}
+        assert all(member.is_stable and member.epoch == group.generation for member in members), (
+            "a member is still joining"
+        )
+        living = {member.member_id for member in members}
         assert set(group.members) == living, f"the members are {list(group.members)}, the running ones {living}"
 
     def _group(self) -> ClassicGroup | ConsumerGroup:
@@ -165,14 +167,16 @@ class GroupClients:
                 getattr(process.member, "is_kept_out", False) and process.member.instance_id in group.static_members
             )
         ]
-        assert all(one.is_stable and one.epoch == epoch for one in members), "a member has not reached the group epoch"
-        living = {one.member_id for one in members}
+        assert all(member.is_stable and member.epoch == epoch for member in members), (
+            "a member has not reached the group epoch"
+        )
+        living = {member.member_id for member in members}
         assert set(group.members) == living, f"the members are {list(group.members)}, the running ones {living}"
         owned = sorted(index for process in self._members() for index in process.member.assigned)
         assert owned == list(range(self.partitions)), f"the members have partitions {owned}"
 
     def _members(self) -> list[Process]:
-        return [one for one in self.world.all_processes if hasattr(one, "member") and one.is_alive]
+        return [process for process in self.world.all_processes if hasattr(process, "member") and process.is_alive]
 
     # ---- members
 
@@ -261,13 +265,13 @@ class GroupClients:
             topics=[o.OffsetCommitRequestTopic(name=IN, partitions=partitions)],
             **member.for_commit(),
         )
-        answer = yield from process.ask(request, member.commit_version, lane="group", may_outlive=False)
-        if self.commits_may_be_late and (answer is None or answer.topics[0].partitions[0].error_code):
+        response = yield from process.ask(request, member.commit_version, lane="group", may_outlive=False)
+        if self.commits_may_be_late and (response is None or response.topics[0].partitions[0].error_code):
             self.ledger.may_come_late(offsets)
-        if answer is None:
+        if response is None:
             return False
-        errors = {E(one.error_code) for one in answer.topics[0].partitions}
-        for partition in answer.topics[0].partitions:
+        errors = {E(one.error_code) for one in response.topics[0].partitions}
+        for partition in response.topics[0].partitions:
             index = partition.partition_index
             if not partition.error_code:
                 self.ledger.committed(index, offsets[index], identity=identity, epoch=epoch, when_sent=when_sent)

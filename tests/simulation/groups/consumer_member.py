@@ -13,8 +13,8 @@ from barnabas.wire.messages import consumer_groups as c
 from tests.simulation.groups.classic_member import InstanceFenced
 
 if TYPE_CHECKING:
+    from tests.simulation.clients.process import Process, Steps
     from tests.simulation.groups.ledger import ConsumerLedger
-    from tests.simulation.process import Process, Steps
 
 VERSION = 1
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
@@ -154,8 +154,10 @@ class ConsumerMember:
     def _partitions(self) -> list[c.ConsumerGroupHeartbeatRequestTopicPartitions]:
         if not self.assigned:
             return []
-        one = c.ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=self._topic_id, partitions=sorted(self.assigned))
-        return [one]
+        topic_partitions = c.ConsumerGroupHeartbeatRequestTopicPartitions(
+            topic_id=self._topic_id, partitions=sorted(self.assigned)
+        )
+        return [topic_partitions]
 
     def leave(self) -> Steps[None]:
         """Leave the group; a static member temporarily."""

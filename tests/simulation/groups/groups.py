@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tests.simulation.broker.log_checks import LogChecks
+from tests.simulation.broker.setup import create_topic, visible_values
+from tests.simulation.broker.world import ACTIVE_S, World
 from tests.simulation.groups.clients import (
     BOTH,
     CLASSIC,
@@ -22,10 +25,7 @@ from tests.simulation.groups.clients import (
     GroupClients,
     group_settings,
 )
-from tests.simulation.log_checks import LogChecks
 from tests.simulation.settings import COORDINATORS
-from tests.simulation.setup import create_topic, visible_values
-from tests.simulation.world import ACTIVE_S, World
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.coordinator import GroupCoordinator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from tests.simulation.ledger import Ledger
+from tests.simulation.clients.ledger import Ledger
 
 
 class GroupLedger:

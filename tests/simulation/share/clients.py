@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.wire.messages import configs as c
-from tests.simulation.ledger import Ledger
-from tests.simulation.producer import GROUP_KEY, find_coordinator
+from tests.simulation.clients.ledger import Ledger
+from tests.simulation.clients.producer import GROUP_KEY, find_coordinator
+from tests.simulation.clients.source import BATCHES, Source
+from tests.simulation.clients.writer import TRANSACTIONS, Writer
 from tests.simulation.settings import short_sessions
 from tests.simulation.share.ledger import ACCEPT, GAP, RENEW
 from tests.simulation.share.member import FREQUENT_TYPES, Delivered, ShareMember, ShareSession
-from tests.simulation.source import BATCHES, Source
-from tests.simulation.writer import TRANSACTIONS, Writer
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process, Steps
-    from tests.simulation.processes import Processes
+    from tests.simulation.clients.process import Process, Steps
+    from tests.simulation.clients.processes import Processes
     from tests.simulation.share.member import Acknowledgements, SessionObserver
 
 QUEUE, GROUP = "queue", "workers"
@@ -102,18 +102,18 @@ class ShareClients:
         random = process.random
         yield from find_coordinator(process, GROUP, GROUP_KEY)
         pending: Acknowledgements = []
-        session, wanted = member.session(), set[int]()
+        session, partitions = member.session(), set[int]()
         while True:
             if not pending and member.assigned:
-                session, wanted = yield from self.next_session(process, member)
-            if not member.assigned or not wanted:
+                session, partitions = yield from self.next_session(process, member)
+            if not member.assigned or not partitions:
                 yield 0.2
                 continue
             if not self.world.is_healed and random.random() < 0.02:
                 yield from member.leave()
                 pending = []
                 continue
-            acquired = yield from session.fetch(wanted, pending, self.wait_s())
+            acquired = yield from session.fetch(partitions, pending, self.wait_s())
             pending = []
             if acquired is None:
                 yield 0.05
@@ -137,22 +137,24 @@ class ShareClients:
     def _check_delivered(self, delivered: list[Delivered]) -> None:
         """Check that under read_committed only committed records are delivered."""
         if self.is_read_committed:
-            found = [(one.offset, one.value) for one in delivered if one.value in self.records.of_value]
-            self.records.check_seen(QUEUE, found)
+            values = [(record.offset, record.value) for record in delivered if record.value in self.records.of_value]
+            self.records.check_seen(QUEUE, values)
 
     def _decide(self, process: Process, session: ShareSession, acquired: list[Delivered]) -> Steps[Acknowledgements]:
         """Process records for a random time; their acknowledgements."""
         random = process.random
         if self.world.is_healed or not acquired:
-            return [(one.partition, one.offset, ACCEPT if one.value is not None else GAP) for one in acquired]
+            return [
+                (record.partition, record.offset, ACCEPT if record.value is not None else GAP) for record in acquired
+            ]
         if random.random() < 0.1:
-            renewed = [(one.partition, one.offset, RENEW) for one in acquired]
+            renewed = [(record.partition, record.offset, RENEW) for record in acquired]
             yield LOCK_S * random.random()
             if not (yield from session.acknowledge(renewed)):
                 return []
         yield random.choice((0.01, 0.01, 0.1, 0.5, 3.0))
         return [
-            (one.partition, one.offset, random.choice(FREQUENT_TYPES) if one.value is not None else GAP)
-            for one in acquired
+            (record.partition, record.offset, random.choice(FREQUENT_TYPES) if record.value is not None else GAP)
+            for record in acquired
             if random.random() < 0.95  # the locks of the others expire
         ]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from barnabas.wire.schema import Message
+    from tests.simulation.broker.network import Wire
     from tests.simulation.clock import Clock
-    from tests.simulation.network import Wire
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = 0, 1, 2, 3, 4
 FINAL = (GAP, ACCEPT, REJECT)
@@ -111,7 +111,7 @@ class ShareLedger:
         if isinstance(response, g.ShareFetchResponse):
             until = wire.arrived_at + response.acquisition_lock_timeout_ms / 1000
             lock = Lock(request.member_id or "", wire, until)
-            for partition in (one for topic in response.responses for one in topic.partitions):
+            for partition in (data for topic in response.responses for data in topic.partitions):
                 for acquired in partition.acquired_records:
                     for offset in range(acquired.first_offset, acquired.last_offset + 1):
                         self._acquire((partition.partition_index, offset), lock, acquired.delivery_count)
@@ -163,7 +163,7 @@ class ShareLedger:
         response: g.ShareFetchResponse | g.ShareAcknowledgeResponse,
     ) -> None:
         errors = {}
-        for partition in (one for topic in response.responses for one in topic.partitions):
+        for partition in (data for topic in response.responses for data in topic.partitions):
             is_fetch = isinstance(partition, g.ShareFetchResponsePartitionData)
             errors[partition.partition_index] = partition.acknowledge_error_code if is_fetch else partition.error_code
         for record, kind in acknowledgements(request):

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import share_groups as g
-from tests.simulation.process import REQUEST_TIMEOUT_S
+from tests.simulation.clients.process import REQUEST_TIMEOUT_S
 from tests.simulation.share.ledger import ACCEPT, REJECT, RELEASE, RENEW
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process, Steps
+    from tests.simulation.clients.process import Process, Steps
 
 HEARTBEAT_VERSION, VERSION = 1, 2
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
@@ -235,7 +235,7 @@ class ShareSession:
 def _values(partition: g.ShareFetchResponsePartitionData) -> dict[int, bytes | None]:
     """The values of the records in a response, by offset."""
     batches = iter_batches(bytes(partition.records or b""), partial_ok=True)
-    return {one.offset: one.value for batch in batches if not batch.is_control for one in iter_records(batch)}
+    return {record.offset: record.value for batch in batches if not batch.is_control for record in iter_records(batch)}
 
 
 def _by_partition(acknowledgements: Acknowledgements) -> dict[int, list[tuple[int, int]]]:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.coord.share_partitions.states import RecordState
 from barnabas.coord.share_state.key import SharePartitionKey
-from tests.simulation.log_checks import LogChecks
+from tests.simulation.broker.log_checks import LogChecks
+from tests.simulation.broker.setup import ask_directly, create_topic
+from tests.simulation.broker.world import ACTIVE_S, World
 from tests.simulation.settings import COORDINATORS
-from tests.simulation.setup import ask_directly, create_topic
 from tests.simulation.share.clients import GROUP, QUEUE, SETTINGS, ShareClients, group_config
 from tests.simulation.share.ledger import Locked, ShareLedger
-from tests.simulation.world import ACTIVE_S, World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +48,8 @@ class Share(ShareClients):
         world.settle(self.check_end, 3.0)
 
     def _set_config(self, name: str, value: str) -> None:
-        answer = ask_directly(self.world, group_config(name, value), 1)
-        assert answer.responses[0].error_code == 0, answer
+        response = ask_directly(self.world, group_config(name, value), 1)
+        assert response.responses[0].error_code == 0, response
 
     def check_end(self) -> None:
         """Check what must hold some time after all faults have stopped."""
@@ -71,13 +71,13 @@ class Share(ShareClients):
         broker = self.world.node.broker
         if broker is None:
             return ["the broker is down"]
-        found = []
+        unfinished = []
         for partition in range(self.partitions):
             end = broker.partitions.get(QUEUE, partition).log.log_end_offset
             state = broker.share_partitions.find(SharePartitionKey(GROUP, self.topic_id, partition))
             if end and (state is None or state.state is None or state.state.start_offset < end):
-                found.append(f"{partition}: {end} records, {state and state.state and state.state.runs()}")
-        return found
+                unfinished.append(f"{partition}: {end} records, {state and state.state and state.state.runs()}")
+        return unfinished
 
     def _report_locks(self) -> None:
         """Report locked records to the ledger while responses are withheld: some of these are never sent."""

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tests.simulation.consumer import Reader, committed_offsets
-from tests.simulation.copies import copy_of, originals
-from tests.simulation.ledger import Ledger
-from tests.simulation.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
-from tests.simulation.writer import TRANSACTIONS, Writer, think_time_s
+from tests.simulation.clients.consumer import Reader, committed_offsets
+from tests.simulation.clients.copies import copy_of, originals
+from tests.simulation.clients.ledger import Ledger
+from tests.simulation.clients.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator
+from tests.simulation.clients.writer import TRANSACTIONS, Writer, think_time_s
 
 if TYPE_CHECKING:
-    from tests.simulation.process import Process, Steps
-    from tests.simulation.processes import Processes
+    from tests.simulation.clients.process import Process, Steps
+    from tests.simulation.clients.processes import Processes
     from tests.support.requests.fetch import Records
 
 IN, OUT = "in", "out"
@@ -60,11 +60,11 @@ class TransactionClients:
         """Whether every writer is done or was killed for good."""
         return all(writer.is_done or writer.name in self.world.killed_for_good for writer in self.writers)
 
-    def check_read(self, topic: str, partition: int, found: Records) -> None:
+    def check_read(self, topic: str, partition: int, records: Records) -> None:
         """Check records that are read at the end of a run, from the beginning of a partition on."""
-        self.ledger.check_seen(topic, found)
+        self.ledger.check_seen(topic, records)
         if topic == IN:
-            self.ledger.check_in_order(partition, found)
+            self.ledger.check_in_order(partition, records)
 
     def check_visible(self) -> None:
         """Check at the end of a run what readers see."""
@@ -108,14 +108,14 @@ class TransactionClients:
             if fetched is None:
                 yield BACKOFF_S
                 continue
-            position, found = fetched
-            if not found:
+            position, records = fetched
+            if not records:
                 continue
-            self.ledger.check_seen(IN, found)
+            self.ledger.check_seen(IN, records)
             transaction = self.ledger.begin()
             try:
                 self.count += 1
-                values = [copy_of(value, self.count) for _, value in found]
+                values = [copy_of(value, self.count) for _, value in records]
                 self.ledger.sending(transaction, values)
                 yield from producer.send(OUT, random.randrange(PARTITIONS), values)
                 if random.random() < 0.2:
@@ -136,6 +136,6 @@ class TransactionClients:
             for partition in range(PARTITIONS):
                 fetched = yield from reader.fetch(partition, positions[partition])
                 if fetched is not None:
-                    positions[partition], found = fetched
-                    self.ledger.check_seen(reader.topic, found)
+                    positions[partition], records = fetched
+                    self.ledger.check_seen(reader.topic, records)
             yield 0.3

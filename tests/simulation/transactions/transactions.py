@@ -15,17 +15,17 @@ from barnabas.coord.transactions import records
 from barnabas.coord.transactions.states import IDLE
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
-from tests.simulation.log_checks import LogChecks
-from tests.simulation.process import Process
-from tests.simulation.producer import Producer
+from tests.simulation.broker.log_checks import LogChecks
+from tests.simulation.broker.setup import ask_directly, create_topic, visible_values
+from tests.simulation.broker.world import ACTIVE_S, World
+from tests.simulation.clients.process import Process
+from tests.simulation.clients.producer import Producer
 from tests.simulation.settings import COORDINATORS
-from tests.simulation.setup import ask_directly, create_topic, visible_values
 from tests.simulation.transactions.clients import IN, OUT, PARTITIONS, TransactionClients
-from tests.simulation.world import ACTIVE_S, World
 
 if TYPE_CHECKING:
+    from tests.simulation.clients.process import Steps
     from tests.simulation.faults import Faults
-    from tests.simulation.process import Steps
 
 LAST_EPOCHS = 32_760
 BOTH = (1, 2, 2)
@@ -77,9 +77,9 @@ class Transactions(TransactionClients):
 
         def rise(process: Process) -> Steps[None]:
             yield random.uniform(0.0, 10.0)
-            answer = None
-            while answer is None:
-                answer = yield from process.ask(_level(NEWEST, UPGRADE), 1)
+            response = None
+            while response is None:
+                response = yield from process.ask(_level(NEWEST, UPGRADE), 1)
 
         if random.random() < 0.5:
             world.run_process("admin", lambda process: process.spawn(rise(process)))

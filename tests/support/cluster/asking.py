@@ -33,8 +33,10 @@ def is_in_sync(bootstrap: str, topic: str, replicas: int) -> bool:
     return all(_is_in_sync(partitions(address, topic), replicas) for address in bootstrap.split(","))
 
 
-def _is_in_sync(found: Mapping[int, MetadataResponsePartition], replicas: int) -> bool:
-    return bool(found) and all(one.leader_id >= 0 and len(one.isr_nodes) >= replicas for one in found.values())
+def _is_in_sync(partitions: Mapping[int, MetadataResponsePartition], replicas: int) -> bool:
+    return bool(partitions) and all(
+        partition.leader_id >= 0 and len(partition.isr_nodes) >= replicas for partition in partitions.values()
+    )
 
 
 def quorum_leader(addresses: Iterable[str]) -> int:
@@ -58,11 +60,11 @@ def quorum_leader(addresses: Iterable[str]) -> int:
         try:
             connection = NodeConnection(host, int(port), "tests", "1")
             connection.open(time.monotonic() + 5)
-            answer = connection.call(request, DescribeQuorumResponse, time.monotonic() + 5)
+            response = connection.call(request, DescribeQuorumResponse, time.monotonic() + 5)
             connection.close()
         except Exception:
             continue
-        found = answer.topics[0].partitions[0] if answer.topics else None
-        if found is not None and found.error_code == 0 and found.leader_id >= 0:
-            return found.leader_id
+        partition = response.topics[0].partitions[0] if response.topics else None
+        if partition is not None and partition.error_code == 0 and partition.leader_id >= 0:
+            return partition.leader_id
     raise AssertionError("no controller says who leads the quorum")

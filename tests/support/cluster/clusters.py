@@ -84,12 +84,12 @@ class Cluster:
         self.brokers: dict[int, Server] = {}
         for broker in range(1, brokers + 1):
             port, directory = free_port(), folder / f"broker-{broker}"
-            made = broker_keys(broker, HOST, port, str(directory), self.quorum.controllers, keys)
+            keys_of_node = broker_keys(broker, HOST, port, str(directory), self.quorum.controllers, keys)
             if links is not None:
-                made |= self._through(links, broker, made)
-            made |= (own or {}).get(broker, {})
-            del made["log.dirs"]  # --data-dir
-            self.brokers[broker] = self._node((software or {}).get(broker, "barnabas"), directory, made, port)
+                keys_of_node |= self._through(links, broker, keys_of_node)
+            keys_of_node |= (own or {}).get(broker, {})
+            del keys_of_node["log.dirs"]  # --data-dir
+            self.brokers[broker] = self._node((software or {}).get(broker, "barnabas"), directory, keys_of_node, port)
             if kind == IN_PROCESS:
                 controller = self.quorum.servers[OUR_CONTROLLER]
                 self.brokers[broker].when_killed = partial(controller.fence, broker)  # type: ignore[attr-defined]
@@ -108,14 +108,17 @@ class Cluster:
         after = self.brokers[broker] = self._node(software, before.data_dir, before.config, before.port)
         return after.start()
 
-    def _through(self, links: Links, broker: int, made: Mapping[str, str]) -> dict[str, str]:
+    def _through(self, links: Links, broker: int, keys: Mapping[str, str]) -> dict[str, str]:
         """A listener for other brokers, advertised as a proxy, and controllers behind proxies."""
         port = free_port()
         proxy = links.before(broker, (HOST, port))
-        controllers = [(one.node_id, links.before(one.node_id, (HOST, one.port))) for one in self.quorum.controllers]
+        controllers = [
+            (controller.node_id, links.before(controller.node_id, (HOST, controller.port)))
+            for controller in self.quorum.controllers
+        ]
         return {
-            "listeners": f"{made['listeners']},INTERNAL://{HOST}:{port}",
-            "advertised.listeners": f"{made['listeners']},INTERNAL://{HOST}:{proxy}",
+            "listeners": f"{keys['listeners']},INTERNAL://{HOST}:{port}",
+            "advertised.listeners": f"{keys['listeners']},INTERNAL://{HOST}:{proxy}",
             "inter.broker.listener.name": "INTERNAL",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,INTERNAL:PLAINTEXT",
             "controller.quorum.voters": ",".join(f"{node}@{HOST}:{at}" for node, at in controllers),

@@ -24,6 +24,7 @@ from barnabas.broker.logging_setup import KafkaFormatter
 from barnabas.broker.server import EXIT_FAILED, EXIT_MISTAKE, EXIT_OK
 from barnabas.broker.server import Server as Broker
 from barnabas.broker.start_errors import StartError
+from barnabas.broker.world import World
 from barnabas.storage.files import Files
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
@@ -197,7 +198,7 @@ class LocalNode(Server):
         options = ServeOptions(
             sets={**self.config, "log.dirs": str(self.data_dir)}, environment={"CLUSTER_ID": self._cluster_id}
         )
-        server = self._server = Broker(load_options(options), files=self.make_files())
+        server = self._server = Broker(load_options(options), world=World(files=self.make_files()))
         server.start()
         try:
             async with trio.open_nursery() as nursery:

@@ -135,8 +135,8 @@ def _source(first: bytes) -> int:
     if len(first) < _LEAST:
         return 0
     (length,) = struct.unpack_from(">h", first, 12)
-    found = _NODE.search(first[14 : 14 + max(0, length)])
-    return int(found[1]) if found else 0
+    match = _NODE.search(first[14 : 14 + max(0, length)])
+    return int(match[1]) if match else 0
 
 
 def _reset(end: socket.socket) -> None:

@@ -94,7 +94,9 @@ class Quorum:
         ids = KAFKA_CONTROLLERS[: 1 if is_small else None] if kind == "kafka" else (OUR_CONTROLLER,)
         self.controllers = [Controller(node_id, HOST, free_port()) for node_id in ids]
         self.servers: dict[int, Server] = {}
-        directories = {one.node_id: folder / f"controller-{one.node_id}" for one in self.controllers}
+        directories = {
+            controller.node_id: folder / f"controller-{controller.node_id}" for controller in self.controllers
+        }
         all_keys = {
             node_id: controller_keys(node_id, str(directory), self.controllers, keys)
             for node_id, directory in directories.items()
@@ -103,16 +105,16 @@ class Quorum:
             nodes = {directories[node_id]: own for node_id, own in all_keys.items()}
             features = {} if default_format else kafka_controllers.FEATURES
             kafka_controllers.prepare(fetch(KAFKA_POM), nodes, self.cluster_id, features)
-        for one in self.controllers:
-            directory = directories[one.node_id]
+        for controller in self.controllers:
+            directory = directories[controller.node_id]
             if kind == "kafka":
-                self.servers[one.node_id] = KafkaController(directory, one.port)
+                self.servers[controller.node_id] = KafkaController(directory, controller.port)
             else:
-                own = {key: value for key, value in all_keys[one.node_id].items() if key != "log.dirs"}
-                self.servers[one.node_id] = (
-                    LocalNode(directory, own, self.cluster_id, one.port, host)
+                own = {key: value for key, value in all_keys[controller.node_id].items() if key != "log.dirs"}
+                self.servers[controller.node_id] = (
+                    LocalNode(directory, own, self.cluster_id, controller.port, host)
                     if kind == IN_PROCESS
-                    else OurController(directory, own, self.cluster_id, one.port)
+                    else OurController(directory, own, self.cluster_id, controller.port)
                 )
 
     def start(self) -> None:
@@ -140,5 +142,5 @@ class Quorum:
         """The active controller: ours, or the one of Kafka's that leads the quorum."""
         if self.kind != "kafka":
             return self.servers[OUR_CONTROLLER]
-        running = [one for one in self.controllers if self.servers[one.node_id].is_running]
-        return self.servers[quorum_leader([one.address for one in running])]
+        running = [controller for controller in self.controllers if self.servers[controller.node_id].is_running]
+        return self.servers[quorum_leader([controller.address for controller in running])]

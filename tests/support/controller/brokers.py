@@ -240,9 +240,9 @@ class Brokers:
             resource_type=kind, resource_name=name, configs=changes
         )
         request = IncrementalAlterConfigsRequest(resources=[resource])
-        answer = self.commit(self.controller.incremental_alter_configs(request)).responses[0]
-        self.message = answer.error_message
-        return answer.error_code
+        response = self.commit(self.controller.incremental_alter_configs(request)).responses[0]
+        self.message = response.error_message
+        return response.error_code
 
     # Topics
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.storage.files import File, Files
-from tests.support.memory.broker import Flushes
+from tests.support.world import Flushes
 
 
 class ColdFiles(Files):

@@ -82,10 +82,10 @@ class FailingCalls:
                     self._count(name, None)
             elif self._is_below(target):
                 self._count(name, target)
-            made = real(*arguments, **options)
+            result = real(*arguments, **options)
             if name == "memfd_create" or (name == "open" and self._is_below(target)):
-                self._descriptors.add(made)
-            return made
+                self._descriptors.add(result)
+            return result
 
         return operation
 
@@ -105,10 +105,10 @@ class FailingCalls:
         return isinstance(path, str | os.PathLike) and os.fspath(path).startswith(self._folder)
 
     def _count(self, name: str, path: Any) -> None:
-        said = f"{name} {Path(path).name}" if path else name
-        if said in self._but:
+        description = f"{name} {Path(path).name}" if path else name
+        if description in self._but:
             return
-        self.counted.append(said)
+        self.counted.append(description)
         if len(self.counted) == self._number:
             if path is None:
                 raise OSError(self._code, os.strerror(self._code))

@@ -176,8 +176,8 @@ def _own_directory() -> Path:
     """A directory that only this user can use: any client of the socket can run programs. Its path is short."""
     directory = Path(tempfile.gettempdir(), f"barnabas-jvm-{os.getuid()}")
     directory.mkdir(mode=0o700, exist_ok=True)
-    found = directory.lstat()
-    if directory.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o077:
+    status = directory.lstat()
+    if directory.is_symlink() or status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise HostError(f"{directory} is not a directory of this user alone")
     return directory
 
@@ -191,10 +191,10 @@ def _receive(connection: socket.socket) -> list[str]:
     with connection.makefile("rb") as stream:
 
         def exactly(count: int) -> bytes:
-            found = stream.read(count)
-            if len(found) < count:
+            data = stream.read(count)
+            if len(data) < count:
                 raise ConnectionResetError("the connection has ended")
-            return found
+            return data
 
         def number() -> int:
             return int(struct.unpack(">i", exactly(4))[0])

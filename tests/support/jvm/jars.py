@@ -20,10 +20,10 @@ JARS = ROOT / ".cache" / "jars"
 def artifact_id(pom: Path) -> str:
     """The pom's artifactId, which is the name of the directory of its jars."""
     text = re.sub(r"<(parent|dependencies|dependencyManagement|build)>.*?</\1>", "", pom.read_text(), flags=re.DOTALL)
-    found = re.search(r"<artifactId>\s*([\w.-]+)\s*</artifactId>", text)
-    if found is None:
+    match = re.search(r"<artifactId>\s*([\w.-]+)\s*</artifactId>", text)
+    if match is None:
         raise ValueError(f"{pom} has no artifactId")
-    return found.group(1)
+    return match.group(1)
 
 
 def fetch(pom_path: Path | str) -> Path:

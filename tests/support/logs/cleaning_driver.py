@@ -99,16 +99,16 @@ def stored(log: Log) -> bytes:
 
 def batches_of(log: Log) -> list[BatchView]:
     """Every batch, including empty ones; CRCs, order and the bounds of segments are checked."""
-    found = list(iter_batches(stored(log)))
+    batches = list(iter_batches(stored(log)))
     end = 0
-    for batch in found:
+    for batch in batches:
         assert batch.crc_is_valid()
         assert end <= batch.base_offset <= batch.last_offset < log.log_end_offset
         end = batch.next_offset
     for segment, following in zip(log.segments, list(log.segments)[1:], strict=False):
         for header, _ in segment.batches():
             assert segment.base_offset <= header.base_offset <= header.last_offset < following.base_offset
-    return found
+    return batches
 
 
 def data_of(log: Log) -> list[Record]:

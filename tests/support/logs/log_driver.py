@@ -126,18 +126,18 @@ def _open_again(log: Log, *, clean_shutdown: bool, **options: object) -> Log:
 def records_from(log: Log, offset: int, *, max_bytes: int = 1 << 20, limit: int | None = None) -> list[Record]:
     """All records from `offset` on, read in as many reads as a consumer would need."""
     limit = log.log_end_offset if limit is None else limit
-    found: list[Record] = []
+    records: list[Record] = []
     while offset < limit:
         read = log.read(offset, max_bytes, limit_offset=limit, min_one_batch=True)
         if read.slice is None:
             break
         next_offset = offset
         for batch in iter_batches(read.slice.read(), partial_ok=True):
-            found += [record for record in iter_records(batch) if record.offset >= offset]
+            records += [record for record in iter_records(batch) if record.offset >= offset]
             next_offset = batch.next_offset
         assert next_offset > offset, "a read makes progress"
         offset = next_offset
-    return found
+    return records
 
 
 def values_from(log: Log, offset: int, **options: int) -> list[tuple[int, bytes | None]]:

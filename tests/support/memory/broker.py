@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import Any, TypeVar, cast
 
 from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES, Dispatcher
+from barnabas.broker.apis.registry import BROKER
 from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
@@ -22,49 +23,39 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
+from tests.support.world import START_MS, Clock, Flushes, simulated_world
 
 R = TypeVar("R", bound=Message)
 SIZE = Struct(">i")
-START_MS = 1_700_000_000_000
 
 
-class Clock:
-    """Both clocks of a broker; only tests advance them."""
+class InMemory:
+    """A process with its own clock, whose clients reach one of its listeners."""
 
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.now_ms = START_MS
+    broker: Broker
+    kind = BROKER
+    """The kind of the listener, which has the APIs."""
+    listener = "PLAINTEXT"
+    address = ("127.0.0.1", 9092)
+    """The listener's address."""
+
+    def __init__(self, disk: Flushes | None = None) -> None:
+        self.clock = Clock()
+        self.disk = disk or Flushes()
+        """What waits for a disk, but flushes: syncs of the metadata log, checkpoints."""
 
     def advance(self, seconds: float) -> None:
-        self.now += seconds
-        self.now_ms += int(seconds * 1000)
+        """Advance the clock, and run the timers that become due."""
+        end = self.clock.now + seconds
+        timers = self.broker.loop.timers
+        while (deadline := timers.next_deadline()) <= end:
+            self.clock.advance(max(0.0, deadline - self.clock.now))
+            timers.fire(self.clock.now)
+        self.clock.advance(end - self.clock.now)
 
 
-class Flushes:
-    """Runs what waits for a disk in `submit`, or keeps it until a test runs it."""
-
-    def __init__(self) -> None:
-        self.is_paused = False
-        self.held: list[tuple[Callable[[], None], Callable[[Exception | None], None]]] = []
-
-    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        self.held.append((work, then))
-        if not self.is_paused:
-            self.run()
-
-    def run(self, in_thread: Callable[[Callable[[], None]], None] = lambda work: work()) -> None:
-        """Run the oldest that was kept; `in_thread` calls the part that would run in a thread."""
-        work, then = self.held.pop(0)
-        failure = None
-        try:
-            in_thread(work)
-        except Exception as error:
-            failure = error
-        then(failure)
-
-
-class MemoryBroker:
-    """A broker in this process, with its own clock."""
+class MemoryBroker(InMemory):
+    """A broker that is its own controller."""
 
     def __init__(
         self,
@@ -76,20 +67,14 @@ class MemoryBroker:
         disk: Flushes | None = None,
         more_dirs: Sequence[Path] = (),
     ) -> None:
-        self.clock = Clock()
+        super().__init__(disk)
         self.flushes = Flushes()
         """The flushes of partitions."""
-        self.disk = disk or Flushes()
-        """What else waits for a disk: syncs of the metadata log, checkpoints."""
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, profile)
-        self.broker: Broker = open_broker(
+        self.broker = open_broker(
             config,
             [str(path) for path in (data_dir, *more_dirs)],
-            flushes=self.flushes,
-            disk=self.disk,
-            files=files,
-            now=lambda: self.clock.now,
-            now_ms=lambda: self.clock.now_ms,
+            simulated_world(self, self.disk, flushes=self.flushes, files=files or Files()),
         )
         self.broker.controller.register_broker([Endpoint(config.listeners[0].name, "127.0.0.1", 9092)])
         self.clients: list[Client] = []
@@ -98,14 +83,6 @@ class MemoryBroker:
         client = Client(self, **options)
         self.clients.append(client)
         return client
-
-    def advance(self, seconds: float) -> None:
-        """Advance the clock, and run the timers that become due."""
-        end = self.clock.now + seconds
-        while (deadline := self.broker.loop.timers.next_deadline()) <= end:
-            self.clock.advance(max(0.0, deadline - self.clock.now))
-            self.broker.loop.timers.fire(self.clock.now)
-        self.clock.advance(end - self.clock.now)
 
     def run_flush(self) -> None:
         """Run the oldest flush that was kept, and end the turn."""
@@ -127,13 +104,13 @@ class MemoryBroker:
         """Create a topic; returns its id."""
         from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-        answer = self.client().ask(
+        response = self.client().ask(
             CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]),
             7,
             CreateTopicsResponse,
         )
-        assert answer.topics[0].error_code == 0, answer
-        return answer.topics[0].topic_id
+        assert response.topics[0].error_code == 0, response
+        return response.topics[0].topic_id
 
     def close(self) -> None:
         for client in self.clients:
@@ -146,22 +123,23 @@ class Client:
 
     def __init__(
         self,
-        memory: MemoryBroker,
+        memory: Any,
         *,
         client_id: str | None = "test",
         max_frame_bytes: int = 100 * 1024 * 1024,
-        local: tuple[str, int] = ("127.0.0.1", 9092),
+        local: tuple[str, int] | None = None,
         buffers: FrameBuffers | None = None,
     ) -> None:
+        """`memory` is an `InMemory`, or has its `broker`, `clock`, `kind`, `listener` and `address`."""
         self.memory = memory
         self.client_id = client_id
         self.buffers = buffers or FrameBuffers()
         self.outputs = 0
         self.connection = Connection(
-            Dispatcher(memory.broker).dispatch,
-            listener="PLAINTEXT",
+            Dispatcher(memory.broker, memory.kind).dispatch,
+            listener=memory.listener,
             peer=("10.0.0.1", 5000),
-            local=local,
+            local=local or memory.address,
             max_frame_bytes=max_frame_bytes,
             buffers=self.buffers,
             on_output=self._on_output,
@@ -209,7 +187,7 @@ class Client:
     def answers(self) -> list[Message]:
         """All complete responses, decoded; checks their correlation ids."""
         self.collect()
-        found = []
+        responses = []
         while len(self.inbox) >= 4:
             (size,) = SIZE.unpack_from(self.inbox)
             if len(self.inbox) < 4 + size:
@@ -221,8 +199,8 @@ class Client:
             assert header.correlation_id == correlation_id
             if api_key == 18:
                 version = api_versions_response_version(frame[position:], version)
-            found.append(message_for(api_key)[1].decode(frame[position:], version))
-        return found
+            responses.append(message_for(api_key)[1].decode(frame[position:], version))
+        return responses
 
     def ask(self, request: Message, version: int, response_class: type[R]) -> R:
         """Send a request and return its response, which must not be delayed unless the request is large."""
@@ -230,9 +208,9 @@ class Client:
         self.feed(frame)
         if len(frame) > LARGE_REQUEST_BYTES:
             self.memory.advance(0)
-        (answer,) = self.answers()
-        assert isinstance(answer, response_class)
-        return cast("R", answer)
+        (response,) = self.answers()
+        assert isinstance(response, response_class)
+        return cast("R", response)
 
     def touch(self, topic: str) -> None:
         """Request the metadata of a topic, which creates it."""

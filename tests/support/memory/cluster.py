@@ -51,10 +51,10 @@ class Link:
 
     def collect(self) -> bool:
         """Hand over the responses that have arrived; whether there were any."""
-        answers = [] if self._client is None else self._client.answers()
-        for answer in answers:
-            self._waiting.pop(0)(answer)
-        return bool(answers)
+        responses = [] if self._client is None else self._client.answers()
+        for response in responses:
+            self._waiting.pop(0)(response)
+        return bool(responses)
 
 
 class _InterBroker:
@@ -169,7 +169,7 @@ class MemoryCluster:
         clock = self.brokers[1].clock
         end = clock.now + seconds
         self.settle()
-        while (deadline := min(one.broker.loop.timers.next_deadline() for one in self.brokers.values())) <= end:
+        while (deadline := min(memory.broker.loop.timers.next_deadline() for memory in self.brokers.values())) <= end:
             clock.advance(max(0.0, deadline - clock.now))
             self.settle()
         clock.advance(end - clock.now)

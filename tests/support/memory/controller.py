@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.controller_builder import open_controller
-from barnabas.broker.net.connection import Connection
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES as FEATURES
 from barnabas.wire.messages.cluster import (
     BrokerHeartbeatRequest,
@@ -21,7 +19,8 @@ from barnabas.wire.messages.cluster import (
 )
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
-from tests.support.memory.broker import Client, Clock, Flushes
+from tests.support.memory.broker import Client, InMemory
+from tests.support.world import simulated_world
 
 ENDPOINT = Endpoint("CONTROLLER", "localhost", 19093)
 SETS = {
@@ -37,33 +36,26 @@ def directory(broker_id: int) -> bytes:
     return bytes([100 + broker_id]) * 16
 
 
-class MemoryController:
-    """A process with the role controller, in this one, with its own clock."""
+class MemoryController(InMemory):
+    """A process that is only a controller."""
+
+    kind = CONTROLLER
+    listener = "CONTROLLER"
+    address = ("127.0.0.1", 19093)
 
     def __init__(self, data_dir: Path, sets: Mapping[str, str] | None = None) -> None:
-        self.clock = Clock()
-        self.disk = Flushes()
+        super().__init__()
         config = load({**SETS, **(sets or {})}, {}, None, "kafka")
         self.node = self.broker = open_controller(
             config,
             [str(data_dir)],
+            simulated_world(self, self.disk),
             [ENDPOINT],
-            disk=self.disk,
-            now=lambda: self.clock.now,
-            now_ms=lambda: self.clock.now_ms,
         )
         self._client = self.client()
 
     def client(self) -> ControllerClient:
         return ControllerClient(self)
-
-    def advance(self, seconds: float) -> None:
-        """Advance the clock, and run the timers that become due."""
-        end = self.clock.now + seconds
-        while (deadline := self.node.loop.timers.next_deadline()) <= end:
-            self.clock.advance(max(0.0, deadline - self.clock.now))
-            self.node.loop.timers.fire(self.clock.now)
-        self.clock.advance(end - self.clock.now)
 
     def register(self, broker_id: int, **options: Any) -> int:
         """Register a broker; returns its epoch."""
@@ -79,9 +71,9 @@ class MemoryController:
             log_dirs=[directory(broker_id)],
             **options,
         )
-        answer = self._client.ask(request, 4)
-        assert answer.error_code == 0, answer
-        return answer.broker_epoch
+        response = self._client.ask(request, 4)
+        assert response.error_code == 0, response
+        return response.broker_epoch
 
     def heartbeat(self, broker_id: int) -> Any:
         """A heartbeat of a running broker that has read everything."""
@@ -89,9 +81,9 @@ class MemoryController:
         request = BrokerHeartbeatRequest(
             broker_id=broker_id, broker_epoch=broker.epoch, current_metadata_offset=self.node.image.offset
         )
-        answer = self._client.ask(request, 2)
-        assert answer.error_code == 0, answer
-        return answer
+        response = self._client.ask(request, 2)
+        assert response.error_code == 0, response
+        return response
 
     def unfence(self, broker_id: int) -> int:
         """Register a broker and have it serve."""
@@ -105,21 +97,6 @@ class MemoryController:
 
 class ControllerClient(Client):
     """One connection to the controller listener."""
-
-    def __init__(self, memory: MemoryController) -> None:
-        super().__init__(memory)  # type: ignore[arg-type]
-        before = self.connection
-        self.connection = Connection(
-            Dispatcher(memory.node, CONTROLLER).dispatch,
-            listener="CONTROLLER",
-            peer=("10.0.0.1", 5000),
-            local=("127.0.0.1", 19093),
-            max_frame_bytes=100 * 1024 * 1024,
-            buffers=self.buffers,
-            on_output=self._on_output,
-            clock=lambda: memory.clock.now,
-        )
-        before.close()
 
     def ask(self, request: Message, version: int, response_class: type[Any] | None = None) -> Any:
         return super().ask(request, version, response_class or message_for(request.api_key)[1])

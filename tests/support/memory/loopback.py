@@ -18,6 +18,7 @@ from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
+from barnabas.broker.world import World
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
@@ -44,7 +45,7 @@ class Loopback:
     ) -> None:
         config = load({"listeners": "PLAINTEXT://127.0.0.1:0", **(sets or {})}, {}, None, "dev")
         self.flushes = flushes or DiskThreads()
-        self.broker = open_broker(config, [str(data_dir)], flushes=self.flushes)
+        self.broker = open_broker(config, [str(data_dir)], World(disk=self.flushes))
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
         self.reactor = Reactor(self.broker.loop, limits or Limits(), Dispatcher(self.broker).dispatch)

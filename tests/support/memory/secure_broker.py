@@ -53,8 +53,8 @@ class SecureBroker(MemoryBroker):
         """A connection that is authenticated by PLAIN."""
         client = self.dial()
         assert handshake(client, "PLAIN").error_code == 0
-        answer = authenticate(client, f"\0{name}\0{password}".encode())
-        assert answer.error_code == 0, answer
+        response = authenticate(client, f"\0{name}\0{password}".encode())
+        assert response.error_code == 0, response
         return client
 
     def add_scram(
@@ -63,17 +63,17 @@ class SecureBroker(MemoryBroker):
         """Make a credential, as an administrator does."""
         scram = SCRAM_MECHANISMS[mechanism]
         iterations = more.get("iterations", 4096)
-        one = ScramCredentialUpsertion(
+        upsertion = ScramCredentialUpsertion(
             name=name,
             mechanism=scram.id,
             iterations=iterations,
             salt=SALT,
             salted_password=scram.salted_password(password, SALT, iterations),
         )
-        answer = self.client().ask(
-            AlterUserScramCredentialsRequest(upsertions=[one]), 0, AlterUserScramCredentialsResponse
+        response = self.client().ask(
+            AlterUserScramCredentialsRequest(upsertions=[upsertion]), 0, AlterUserScramCredentialsResponse
         )
-        assert [result.error_code for result in answer.results] == [0], answer
+        assert [result.error_code for result in response.results] == [0], response
 
 
 def handshake(client: Client, mechanism: str, version: int = 1) -> SaslHandshakeResponse:
@@ -90,10 +90,10 @@ def fails(client: Client, token: bytes, version: int = 2) -> SaslAuthenticateRes
     assert client.answers() == []
     assert not client.connection.wants_data
     client.memory.advance(0.1)
-    (answer,) = client.answers()
-    assert isinstance(answer, SaslAuthenticateResponse)
+    (response,) = client.answers()
+    assert isinstance(response, SaslAuthenticateResponse)
     assert client.connection.is_finished
-    return answer
+    return response
 
 
 def scram_first(name: str, nonce: str = "fyko", extensions: str = "") -> bytes:

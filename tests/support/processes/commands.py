@@ -70,20 +70,20 @@ def run_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str | None
     clean = clean_environment()
     if bootstrap is not None:
         clean["BARNABAS_BOOTSTRAP_SERVERS"] = bootstrap
-    given = stdin.encode() if isinstance(stdin, str) else stdin
-    return Ran(run_barnabas(arguments, clean | environment, given))
+    stdin_bytes = stdin.encode() if isinstance(stdin, str) else stdin
+    return Ran(run_barnabas(arguments, clean | environment, stdin_bytes))
 
 
 def call_command(*arguments: str, stdin: str | bytes = b"", bootstrap: str = "") -> Ran:
     """As `run_command`, but in this process, which saves the start of a process."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin
+    stdin_bytes = stdin.encode() if isinstance(stdin, str) else stdin
     stdout, stderr = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as file:
         for name in TEST_VARIABLES:  # a broker would take them for keys
             patch.delenv(name, raising=False)
         patch.setenv("BARNABAS_BOOTSTRAP_SERVERS", bootstrap)
         patch.setenv("XDG_CONFIG_HOME", "/nonexistent")
-        file.write(given)
+        file.write(stdin_bytes)
         file.seek(0)
         patch.setattr("sys.stdin", io.TextIOWrapper(file, encoding="utf-8"))
         patch.setattr("sys.stdout", stdout)

@@ -90,10 +90,10 @@ class ForkServer:
 
     @staticmethod
     def _number(connection: socket.socket) -> int:
-        answer = connection.recv(NUMBER.size)
-        if not answer:
+        response = connection.recv(NUMBER.size)
+        if not response:
             raise RuntimeError("the process that forks has ended; stderr has its traceback")
-        (number,) = NUMBER.unpack(answer)
+        (number,) = NUMBER.unpack(response)
         return int(number)
 
     def _start(self) -> socket.socket:

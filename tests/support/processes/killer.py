@@ -69,7 +69,9 @@ def is_in_sync(cluster: Killed) -> bool:
         for node in nodes:
             with Cluster(node.address, software_version="killer", timeout_s=5.0) as asked:
                 for topic in list_topics(asked):
-                    if any(sorted(one.isr_nodes) != sorted(one.replica_nodes) for one in topic.partitions):
+                    if any(
+                        sorted(partition.isr_nodes) != sorted(partition.replica_nodes) for partition in topic.partitions
+                    ):
                         return False
                 if len(asked.nodes) < cluster.brokers:
                     return False

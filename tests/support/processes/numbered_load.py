@@ -52,12 +52,12 @@ class Load:
 def read_all(bootstrap: str, topic: str) -> list[int]:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "enable.partition.eof": True, **FAST})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[int] = []
+    numbers: list[int] = []
     while True:
         message = consumer.poll(WAIT_S)
         assert message is not None
         if message.error():
             break
-        found.append(int(message.value()[:8]))
+        numbers.append(int(message.value()[:8]))
     consumer.close()
-    return found
+    return numbers

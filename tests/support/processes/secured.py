@@ -15,7 +15,7 @@ from tests.support.processes.kafka import KafkaServer
 from tests.support.processes.ports import free_port
 from tests.support.processes.security import ClientSettings, Combination, Security
 from tests.support.processes.server import BarnabasServer, Server
-from tests.support.security.key_stores import Authority
+from tests.support.security.certificates import Authority
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 HARNESS = "HARNESS"
@@ -49,7 +49,7 @@ class Secured:
         self.ports = {protocol: free_port() for protocol in PROTOCOLS}
         self.harness = f"127.0.0.1:{free_port()}"
         """The address for the tests themselves."""
-        self.ca = str(self.authority.pem_file(folder / "ca.pem"))
+        self.ca = self.authority.write(folder / "ca.pem")
         self.server: Server
         if kind == "kafka":
             self.server = KafkaServer(
@@ -69,11 +69,13 @@ class Secured:
 
     def properties(self, protocol: str, **more: str) -> dict[str, str]:
         """A client's properties for a listener; `sasl_mechanism="PLAIN"` is `sasl.mechanism`."""
-        found = {"security.protocol": protocol} | {key.replace("_", "."): value for key, value in more.items()}
-        return found | ({"ssl.truststore.location": self.ca} if protocol.endswith("SSL") else {})
+        properties_of_client = {"security.protocol": protocol} | {
+            key.replace("_", "."): value for key, value in more.items()
+        }
+        return properties_of_client | ({"ssl.truststore.location": self.ca} if protocol.endswith("SSL") else {})
 
     def _config(self) -> dict[str, str]:
-        own = self.authority.sign("broker", "127.0.0.1").pem_file(self.folder / "broker.pem")
+        own = Path(self.authority.sign("broker", ("127.0.0.1",)).write(self.folder / "broker.pem"))
         config = {
             **common_keys(own, self.ca),
             **listener_keys(self.kind, {protocol: self.address(protocol) for protocol in PROTOCOLS}, self.harness),
@@ -133,5 +135,5 @@ def common_keys(key_store: Path, ca: str) -> dict[str, str]:
 def login_keys(listener: str) -> dict[str, str]:
     """Keys of each mechanism for a listener; the tokens of OAUTHBEARER are unsecured."""
     prefix = f"listener.name.{listener}."
-    found = {f"{prefix}{mechanism}.sasl.jaas.config": login for mechanism, login in LOGINS.items()}
-    return found | {f"{prefix}oauthbearer.sasl.server.callback.handler.class": VALIDATOR}
+    keys = {f"{prefix}{mechanism}.sasl.jaas.config": login for mechanism, login in LOGINS.items()}
+    return keys | {f"{prefix}oauthbearer.sasl.server.callback.handler.class": VALIDATOR}

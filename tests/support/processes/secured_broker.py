@@ -21,7 +21,7 @@ from tests.support.processes.ports import free_port
 from tests.support.processes.secured import MODULES, common_keys, listener_keys, login_keys, own_listener
 from tests.support.processes.security import MUTUAL, TOKEN_LASTS_S, Combination, Security
 from tests.support.processes.server import BarnabasServer, Server
-from tests.support.security.key_stores import Authority, Identity
+from tests.support.security.certificates import Authority, Signed
 from tests.support.security.token_issuer import AUDIENCE, ISSUER, jwk, private_key, write_jwks
 
 USER, PASSWORD = "admin", "admin-secret"
@@ -41,15 +41,15 @@ class SecuredBroker:
         self._listener = wanted.protocol.lower()
         self._authority = Authority()
         self._rotations = 0
-        self._key_store = self._sign().pem_file(self.folder / "broker.pem")
+        self._key_store = Path(self._sign().write(self.folder / "broker.pem"))
         port = free_port()
         self.plaintext = f"127.0.0.1:{free_port()}"
         """The address of the listener without security."""
         own_address = f"127.0.0.1:{free_port()}"
         security = Security(
             combination=wanted,
-            ca=str(self._authority.pem_file(self.folder / "ca.pem")),
-            certificate=str(self._authority.sign(USER).pem_file(self.folder / "client.pem")),
+            ca=self._authority.write(self.folder / "ca.pem"),
+            certificate=self._authority.sign(USER).write(self.folder / "client.pem"),
             user=USER,
             password=PASSWORD,
             token_file=str(self._write_token()),
@@ -79,7 +79,7 @@ class SecuredBroker:
         """Put a new certificate in place, by a changed file or by the dynamic config; it is returned in DER."""
         self._rotations += 1
         signed = self._sign()
-        new = signed.pem_file(self.folder / f"broker-{self._rotations}.pem")
+        new = Path(signed.write(self.folder / f"broker-{self._rotations}.pem"))
         if way == "file":
             new.replace(self._key_store)
         else:
@@ -92,9 +92,9 @@ class SecuredBroker:
         with socket.create_connection((self.server.host, self.server.port), ASK_TIMEOUT_S) as plain:
             context = self.server.clients.ssl_context()
             with context.wrap_socket(plain, server_hostname=self.server.host) as secured:
-                found = secured.getpeercert(binary_form=True)
-        assert found is not None
-        return found
+                certificate = secured.getpeercert(binary_form=True)
+        assert certificate is not None
+        return certificate
 
     def _alter_key_store(self, path: Path) -> None:
         from barnabas.client.admin.configs import SET, ConfigChange, alter_config
@@ -103,8 +103,8 @@ class SecuredBroker:
         with self.server.administration.barnabas(ASK_TIMEOUT_S) as cluster:
             alter_config(cluster, "broker", "1", [ConfigChange(key, SET, str(path))])
 
-    def _sign(self) -> Identity:
-        return self._authority.sign("broker", "127.0.0.1", "localhost")
+    def _sign(self) -> Signed:
+        return self._authority.sign("broker")
 
     def _write_token(self) -> Path:
         now = int(time.time())
@@ -114,13 +114,13 @@ class SecuredBroker:
         return path
 
     def _config(self, security: Security) -> dict[str, str]:
-        wanted, prefix = security.combination, f"listener.name.{self._listener}."
+        combination, prefix = security.combination, f"listener.name.{self._listener}."
         config = common_keys(self._key_store, security.ca)
-        if str(wanted) == "SSL":
+        if str(combination) == "SSL":
             config["super.users"] += ";User:ANONYMOUS"
-        if wanted.mechanism:
-            config |= login_keys(self._listener) | {"sasl.enabled.mechanisms": wanted.mechanism}
-        if wanted.way == "OAUTHBEARER":
+        if combination.mechanism:
+            config |= login_keys(self._listener) | {"sasl.enabled.mechanisms": combination.mechanism}
+        if combination.way == "OAUTHBEARER":
             config |= {
                 f"{prefix}oauthbearer.sasl.jaas.config": f"{MODULES}.oauthbearer.OAuthBearerLoginModule required;",
                 f"{prefix}oauthbearer.sasl.server.callback.handler.class": f"{MODULES}.oauthbearer."
@@ -129,7 +129,7 @@ class SecuredBroker:
                 "sasl.oauthbearer.expected.issuer": ISSUER,
                 "sasl.oauthbearer.expected.audience": AUDIENCE,
             }
-        if wanted.way == MUTUAL:
+        if combination.way == MUTUAL:
             config |= {"ssl.client.auth": "required", "ssl.principal.mapping.rules": "RULE:^CN=([^,]+).*$/$1/"}
         return config
 

@@ -70,7 +70,7 @@ def combination(text: str) -> Combination:
 
 
 def _without(*ways: str) -> tuple[Combination, ...]:
-    return tuple(one for one in EVERY if one.way not in ways)
+    return tuple(combination for combination in EVERY if combination.way not in ways)
 
 
 SIGNED: Final = _without(UNSECURED_TOKENS)
@@ -130,30 +130,30 @@ class ClientSettings:
         """confluent-kafka. With OAUTHBEARER it has `oauth_cb`."""
         from time import time
 
-        found: dict[str, Any] = {"bootstrap.servers": self.bootstrap, **self._librdkafka()}
+        config: dict[str, Any] = {"bootstrap.servers": self.bootstrap, **self._librdkafka()}
         security = self.security
         if security is not None and self._combination.way == "OAUTHBEARER":
-            found["oauth_cb"] = lambda _: (security.token(), time() + TOKEN_LASTS_S)
-        return found
+            config["oauth_cb"] = lambda _: (security.token(), time() + TOKEN_LASTS_S)
+        return config
 
     def _librdkafka(self) -> dict[str, str]:
         """Keys of librdkafka, without addresses and callbacks."""
         security, (protocol, way) = self.security, self._combination
         if security is None:
             return {}
-        found = {"security.protocol": protocol}
+        config = {"security.protocol": protocol}
         if self._combination.has_tls:
-            found["ssl.ca.location"] = security.ca
+            config["ssl.ca.location"] = security.ca
         if way == MUTUAL:
-            found |= {"ssl.certificate.location": security.certificate, "ssl.key.location": security.certificate}
+            config |= {"ssl.certificate.location": security.certificate, "ssl.key.location": security.certificate}
         if self._combination.mechanism:
-            found["sasl.mechanism"] = self._combination.mechanism
+            config["sasl.mechanism"] = self._combination.mechanism
         if way in PASSWORDS:
-            found |= {"sasl.username": security.user, "sasl.password": security.password}
+            config |= {"sasl.username": security.user, "sasl.password": security.password}
         if way == UNSECURED_TOKENS:
-            found["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
-            found["sasl.oauthbearer.config"] = f"principal={security.user}"
-        return found
+            config["enable.sasl.oauthbearer.unsecure.jwt"] = "true"
+            config["sasl.oauthbearer.config"] = f"principal={security.user}"
+        return config
 
     def kcat(self) -> list[str]:
         """Arguments of kcat."""
@@ -162,41 +162,41 @@ class ClientSettings:
 
     def kafka_python(self) -> dict[str, Any]:
         """Keyword arguments of kafka-python's clients."""
-        found = {"bootstrap_servers": self.bootstrap, **self._python()}
+        config = {"bootstrap_servers": self.bootstrap, **self._python()}
         security, (_, way) = self.security, self._combination
         if security is None:
-            return found
+            return config
         if self._combination.has_tls:
-            found["ssl_cafile"] = security.ca
+            config["ssl_cafile"] = security.ca
         if way == MUTUAL:
-            found |= {"ssl_certfile": security.certificate, "ssl_keyfile": security.certificate}
+            config |= {"ssl_certfile": security.certificate, "ssl_keyfile": security.certificate}
         if way == "OAUTHBEARER":
-            found["sasl_oauth_token_provider"] = _kafka_python_tokens(security)
-        return found
+            config["sasl_oauth_token_provider"] = _kafka_python_tokens(security)
+        return config
 
     def aiokafka(self) -> dict[str, Any]:
         """Keyword arguments of aiokafka's clients. To be asked inside of an event loop."""
-        found = {"bootstrap_servers": self.bootstrap, **self._python()}
+        config = {"bootstrap_servers": self.bootstrap, **self._python()}
         security, (_, way) = self.security, self._combination
         if security is None:
-            return found
+            return config
         if self._combination.has_tls:
-            found["ssl_context"] = self.ssl_context()
+            config["ssl_context"] = self.ssl_context()
         if way == "OAUTHBEARER":
-            found["sasl_oauth_token_provider"] = _aiokafka_tokens(security)
-        return found
+            config["sasl_oauth_token_provider"] = _aiokafka_tokens(security)
+        return config
 
     def _python(self) -> dict[str, Any]:
         """What the two clients in Python call the same."""
         security, (protocol, way) = self.security, self._combination
         if security is None:
             return {}
-        found: dict[str, Any] = {"security_protocol": protocol}
+        config: dict[str, Any] = {"security_protocol": protocol}
         if self._combination.mechanism:
-            found["sasl_mechanism"] = self._combination.mechanism
+            config["sasl_mechanism"] = self._combination.mechanism
         if way in PASSWORDS:
-            found |= {"sasl_plain_username": security.user, "sasl_plain_password": security.password}
-        return found
+            config |= {"sasl_plain_username": security.user, "sasl_plain_password": security.password}
+        return config
 
     def ssl_context(self) -> ssl.SSLContext:
         """TLS of this listener for Python."""
@@ -211,39 +211,39 @@ class ClientSettings:
         security, (_, way) = self.security, self._combination
         if security is None:
             return {}
-        found = {"mechanism": self._combination.mechanism}
+        config = {"mechanism": self._combination.mechanism}
         if self._combination.has_tls:
-            found["ca"] = security.ca
+            config["ca"] = security.ca
         if way == MUTUAL:
-            found["certificate"] = security.certificate
+            config["certificate"] = security.certificate
         if way in PASSWORDS:
-            found |= {"user": security.user, "password": security.password}
+            config |= {"user": security.user, "password": security.password}
         if way == "OAUTHBEARER":
-            found["token"] = security.token()
-        return found
+            config["token"] = security.token()
+        return config
 
     def java(self) -> dict[str, str]:
         """Properties of the Java clients and of Kafka's tools, and of `barnabas --command-config`.
 
         With OAUTHBEARER the JVM needs `java_options` too.
         """
-        found = {"bootstrap.servers": self.bootstrap}
+        config = {"bootstrap.servers": self.bootstrap}
         security, (protocol, way) = self.security, self._combination
         if security is None:
-            return found
-        found["security.protocol"] = protocol
+            return config
+        config["security.protocol"] = protocol
         if self._combination.has_tls:
-            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": security.ca}
+            config |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": security.ca}
         if way == MUTUAL:
-            found |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": security.certificate}
+            config |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": security.certificate}
         mechanism = self._combination.mechanism
         if mechanism:
-            found["sasl.mechanism"] = mechanism
-            found["sasl.jaas.config"] = f"{LOGIN_MODULES[mechanism]} required{_jaas_options(security)};"
+            config["sasl.mechanism"] = mechanism
+            config["sasl.jaas.config"] = f"{LOGIN_MODULES[mechanism]} required{_jaas_options(security)};"
         if way == "OAUTHBEARER":
-            found["sasl.login.callback.handler.class"] = f"{MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
-            found["sasl.oauthbearer.token.endpoint.url"] = Path(security.token_file).as_uri()
-        return found
+            config["sasl.login.callback.handler.class"] = f"{MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler"
+            config["sasl.oauthbearer.token.endpoint.url"] = Path(security.token_file).as_uri()
+        return config
 
     def java_options(self) -> list[str]:
         """Options of a JVM whose clients use these settings: it reads tokens from the named file only."""

@@ -146,7 +146,7 @@ class KafkaCluster(Server):
 
     def processes(self) -> list[psutil.Process]:
         """All JVMs."""
-        return [psutil.Process(one.pid) for one in self._members.values() if one.poll() is None]
+        return [psutil.Process(member.pid) for member in self._members.values() if member.poll() is None]
 
     def stop(self, timeout_s: float = 30.0) -> int | None:
         """Stop the brokers, then the controller; JVMs that take too long are killed."""

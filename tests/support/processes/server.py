@@ -275,8 +275,8 @@ class BarnabasServer(Server):
             text = self._ready_file.read_text().strip()
         except FileNotFoundError:
             return False
-        found = re.fullmatch(r"(.+):(\d+)", text)
-        if found is None:
+        match = re.fullmatch(r"(.+):(\d+)", text)
+        if match is None:
             return False
-        self.port = int(found[2])
+        self.port = int(match[2])
         return True

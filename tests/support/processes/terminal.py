@@ -60,9 +60,9 @@ class Terminal:
 
     def wait_until(self, pattern: str) -> re.Match[str]:
         """Wait until the pattern is on the screen; the match."""
-        while (found := re.search(pattern, self.text)) is None:
+        while (match := re.search(pattern, self.text)) is None:
             self._read(f"{pattern!r} is not on the screen")
-        return found
+        return match
 
     def to_end(self) -> int:
         """Wait until the program ends; its exit code."""

@@ -96,10 +96,10 @@ class Forker:
 
     def start(self, arguments: Sequence[str], environment: Mapping[str, str], log: Path) -> WarmProcess:
         """Start `barnabas ARGUMENTS`, with its output appended to a file."""
-        wanted = {"arguments": list(arguments), "environment": dict(environment), "log": str(log)}
+        order = {"arguments": list(arguments), "environment": dict(environment), "log": str(log)}
         with self._lock:
             assert self._process.stdin is not None
-            self._process.stdin.write(json.dumps(wanted) + "\n")
+            self._process.stdin.write(json.dumps(order) + "\n")
             self._process.stdin.flush()
             return self._next()
 
@@ -116,11 +116,11 @@ class Forker:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            told = json.loads(line)
-            if "code" in told:
-                self._running.pop(told["pid"]).ended(told["code"])
+            message = json.loads(line)
+            if "code" in message:
+                self._running.pop(message["pid"]).ended(message["code"])
             else:
-                process = self._running[told["pid"]] = WarmProcess(told["pid"])
+                process = self._running[message["pid"]] = WarmProcess(message["pid"])
                 self._started.put(process)
 
     @property
@@ -182,10 +182,10 @@ class Forking:
                 for line in lines:
                     self._start(json.loads(line))
 
-    def _start(self, wanted: dict[str, Any]) -> None:
+    def _start(self, order: dict[str, Any]) -> None:
         from barnabas.supervise.node import fork
 
-        pid = fork(lambda: _serve(wanted["arguments"], wanted["environment"]), wanted["log"], self._let_go)
+        pid = fork(lambda: _serve(order["arguments"], order["environment"]), order["log"], self._let_go)
         self._running.add(pid)
         _tell(pid=pid)
 

@@ -167,21 +167,21 @@ class Learned:
     def learn(self, value: Any, budget: int = 60) -> None:
         """Learn the values of a response."""
         for field in value.declared:
-            found = getattr(value, field.name)
+            field_value = getattr(value, field.name)
             kind = field.kind
             if kind == "struct":
-                if found is not None:
-                    self.learn(found, budget)
+                if field_value is not None:
+                    self.learn(field_value, budget)
             elif kind == "array":
-                for element in (found or ())[:3]:
+                for element in (field_value or ())[:3]:
                     if isinstance(element, StructBase):
                         self.learn(element, budget)
                     elif element not in self._ignored:
                         self._values[_meaning(field)].append(element)
-            elif kind != "records" and found not in (None, 0, -1, "", b"", False, ZERO_UUID):
+            elif kind != "records" and field_value not in (None, 0, -1, "", b"", False, ZERO_UUID):
                 name = _meaning(field)
-                if name and found not in self._ignored:
-                    self._values[name].append(found)
+                if name and field_value not in self._ignored:
+                    self._values[name].append(field_value)
 
 
 class Absurd:
@@ -198,18 +198,20 @@ class Absurd:
         api = api or random.choice(served())
         version = api.last if random.random() < 0.4 else random.randint(api.first, api.last)
         self._left = 3000
-        made = self._struct(api.request, version, 0)
+        absurd_request = self._struct(api.request, version, 0)
         if version >= api.request.flexible_since and random.random() < 0.03:
-            made.unknown_tagged_fields = tuple((1000 + n, random.randbytes(n)) for n in range(random.randint(1, 40)))
-        tame(made, random)
-        return made, version
+            absurd_request.unknown_tagged_fields = tuple(
+                (1000 + n, random.randbytes(n)) for n in range(random.randint(1, 40))
+            )
+        tame(absurd_request, random)
+        return absurd_request, version
 
     def _struct(self, cls: type[Any], version: int, depth: int) -> Any:
-        made = cls()
+        struct = cls()
         for field, versions, nullable, name in plan_of(cls):
             if version in versions:
-                setattr(made, field.name, self._field(field, version, version in nullable, name, depth))
-        return made
+                setattr(struct, field.name, self._field(field, version, version in nullable, name, depth))
+        return struct
 
     def _field(self, field: Field, version: int, nullable: bool, name: str, depth: int) -> Any:
         random = self._random
@@ -235,10 +237,12 @@ class Absurd:
         self._left -= count
         inner = field.struct_class
         kind = field.element_kind
-        made = [self._struct(inner, version, depth + 1) if inner else self._primitive(kind, name) for _ in range(count)]
-        if made and random.random() < 0.05:
-            made = [random.choice(made) for _ in made] + made
-        return made
+        items = [
+            self._struct(inner, version, depth + 1) if inner else self._primitive(kind, name) for _ in range(count)
+        ]
+        if items and random.random() < 0.05:
+            items = [random.choice(items) for _ in items] + items
+        return items
 
     def _primitive(self, kind: str, name: str) -> Any:
         random = self._random
@@ -291,8 +295,8 @@ class Absurd:
         random = self._random
         if random.random() < 0.5:
             version = random.randint(0, 3)
-            made: Message = self._struct(ConsumerProtocolSubscription, version, 2)
-            return version.to_bytes(2, "big") + made.encode(version)
+            subscription: Message = self._struct(ConsumerProtocolSubscription, version, 2)
+            return version.to_bytes(2, "big") + subscription.encode(version)
         return random.choice((b"", b"\x00", random.randbytes(random.randrange(60)), bytes(random.randrange(5000))))
 
 
@@ -313,10 +317,10 @@ def tame(request: Message, random: Random) -> None:
         if any(resource.resource_type in (4, 8) for resource in request.resources or ()):
             request.validate_only = True
     elif isinstance(request, CreateTopicsRequest):
-        asked = sum(max(topic.num_partitions, len(topic.assignments or ())) for topic in request.topics or ())
-        request.validate_only = request.validate_only or asked > MAX_NEW_PARTITIONS
+        partitions = sum(max(topic.num_partitions, len(topic.assignments or ())) for topic in request.topics or ())
+        request.validate_only = request.validate_only or partitions > MAX_NEW_PARTITIONS
     elif isinstance(request, CreatePartitionsRequest):
-        asked = sum(topic.count for topic in request.topics or () if topic.count > 0)
-        request.validate_only = request.validate_only or asked > MAX_NEW_PARTITIONS
+        partitions = sum(topic.count for topic in request.topics or () if topic.count > 0)
+        request.validate_only = request.validate_only or partitions > MAX_NEW_PARTITIONS
     elif isinstance(request, UpdateFeaturesRequest) and random.random() < 0.98:
         request.feature_updates = []

@@ -27,8 +27,8 @@ def beat(client, group, member_id, epoch, *, owned=None, version=1, **fields):
     )
 
     def loaded():  # Kafka loads its coordinators asynchronously
-        answer = client(request, version)
-        return None if answer.error_code in LOADING else answer
+        response = client(request, version)
+        return None if response.error_code in LOADING else response
 
     return wait_for(loaded, f"the coordinator of {group}")
 
@@ -41,27 +41,29 @@ def given(answer):
 
 def beat_until(client, group, member_id, epoch, condition, **fields):
     """Send heartbeats until a response matches; assignments have a minimum interval."""
-    told = []
+    assignments = []
 
     def matches():
-        answer = beat(client, group, member_id, epoch, **fields)
-        assert answer.error_code == 0, answer
-        told[:] = [answer]
-        return answer if condition(answer) else None
+        response = beat(client, group, member_id, epoch, **fields)
+        assert response.error_code == 0, response
+        assignments[:] = [response]
+        return response if condition(response) else None
 
-    return wait_for(matches, lambda: f"another response to the heartbeat than {told}")
+    return wait_for(matches, lambda: f"another response to the heartbeat than {assignments}")
 
 
 def join(client, group, member_id, partitions=4, **fields):
     """Join, and send heartbeats until so many partitions are assigned: Kafka applies new topics asynchronously."""
-    answer = beat(client, group, member_id, 0, **fields)
-    assert answer.error_code == 0, answer
-    while sum(map(len, given(answer).values())) < partitions:
+    response = beat(client, group, member_id, 0, **fields)
+    assert response.error_code == 0, response
+    while sum(map(len, given(response).values())) < partitions:
         fields["version"] = fields.get("version", 1)
-        answer = beat_until(client, group, answer.member_id, answer.member_epoch, given, version=fields["version"])
-    return answer
+        response = beat_until(
+            client, group, response.member_id, response.member_epoch, given, version=fields["version"]
+        )
+    return response
 
 
 def describe(client, group, version=1):
-    (found,) = client(c.ConsumerGroupDescribeRequest(group_ids=[group]), version).groups
-    return found
+    (group_data,) = client(c.ConsumerGroupDescribeRequest(group_ids=[group]), version).groups
+    return group_data

@@ -22,9 +22,9 @@ def append(memory: MemoryBroker, topic: str, *values: bytes, partition: int = 0)
             TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch(*values))])
         ],
     )
-    answer = memory.client().ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
-    assert answer.error_code == 0, answer
-    return answer.base_offset
+    response = memory.client().ask(request, 9, ProduceResponse).responses[0].partition_responses[0]
+    assert response.error_code == 0, response
+    return response.base_offset
 
 
 def fetch(
@@ -46,14 +46,14 @@ def at(offset: int, partition: int = 0, max_bytes: int = 1 << 20, **options) -> 
 
 def values(answer: FetchResponsePartitionData) -> list[tuple[int, bytes | None]]:
     """Offsets and values of the whole batches in an answer."""
-    found = []
+    values_by_offset = []
     data = bytes(answer.records or b"")
     while len(data) >= 12 and len(data) >= 12 + int.from_bytes(data[8:12], "big"):
         size = 12 + int.from_bytes(data[8:12], "big")
-        for one in iter_batches(memoryview(data[:size])):
-            found += [(record.offset, record.value) for record in iter_records(one)]
+        for record_batch in iter_batches(memoryview(data[:size])):
+            values_by_offset += [(record.offset, record.value) for record in iter_records(record_batch)]
         data = data[size:]
-    return found
+    return values_by_offset
 
 
 Records = list[tuple[int, bytes]]

@@ -56,7 +56,7 @@ def list_offsets(topics: Mapping[str, Iterable[int]], timestamp: int) -> bytes:
 
 def listed_offsets(response: bytes) -> dict[tuple[str, int], tuple[int, int]]:
     """(error code, offset) by topic and partition, from a ListOffsets v1 response without its size."""
-    found = {}
+    offsets = {}
     (topics,) = struct.unpack_from(">i", response, 4)
     at = 8
     for _ in range(topics):
@@ -66,9 +66,9 @@ def listed_offsets(response: bytes) -> dict[tuple[str, int], tuple[int, int]]:
         at += 6 + length
         for _ in range(partitions):
             partition, error, _, offset = struct.unpack_from(">ihqq", response, at)
-            found[topic, partition] = (error, offset)
+            offsets[topic, partition] = (error, offset)
             at += 22
-    return found
+    return offsets
 
 
 def batch(total_bytes: int, record_bytes: int) -> tuple[bytes, int]:

@@ -21,9 +21,9 @@ def join_request(member_id="", group_id="g", version_metadata=b"\0\0\0\0\0\0\xff
 
 
 def member_id_of(client, **values):
-    asked = client.ask(join_request(**values), 9, g.JoinGroupResponse)
-    assert asked.error_code == E.MEMBER_ID_REQUIRED
-    return asked.member_id
+    response = client.ask(join_request(**values), 9, g.JoinGroupResponse)
+    assert response.error_code == E.MEMBER_ID_REQUIRED
+    return response.member_id
 
 
 def sync_request(joined, group_id="g"):
@@ -53,20 +53,20 @@ def heartbeat(client, joined, group_id="g"):
 
 
 def commit(client, topic, offset=5, group_id="g", partitions=(0,), metadata=""):
-    asked = [
+    topics = [
         o.OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=metadata)
         for index in partitions
     ]
     request = o.OffsetCommitRequest(
-        group_id=group_id, topics=[o.OffsetCommitRequestTopic(name=topic, partitions=asked)]
+        group_id=group_id, topics=[o.OffsetCommitRequestTopic(name=topic, partitions=topics)]
     )
-    answer = client.ask(request, 9, o.OffsetCommitResponse)
-    return {partition.error_code for partition in answer.topics[0].partitions}
+    response = client.ask(request, 9, o.OffsetCommitResponse)
+    return {partition.error_code for partition in response.topics[0].partitions}
 
 
 def fetch(client, topic, group_id="g"):
-    asked = o.OffsetFetchRequestGroup(
+    group_request = o.OffsetFetchRequestGroup(
         group_id=group_id, topics=[o.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
     )
-    answer = client.ask(o.OffsetFetchRequest(groups=[asked]), 9, o.OffsetFetchResponse).groups[0]
-    return answer.error_code or answer.topics[0].partitions[0].committed_offset
+    response = client.ask(o.OffsetFetchRequest(groups=[group_request]), 9, o.OffsetFetchResponse).groups[0]
+    return response.error_code or response.topics[0].partitions[0].committed_offset

@@ -91,21 +91,21 @@ class RawClient:
         """Wait until the group has a coordinator, and return it."""
 
         def coordinator():
-            found = self(FindCoordinatorRequest(coordinator_keys=[group_id]), 6).coordinators[0]
-            assert found.error_code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE), found
-            return None if found.error_code else found
+            coordinator_data = self(FindCoordinatorRequest(coordinator_keys=[group_id]), 6).coordinators[0]
+            assert coordinator_data.error_code in (0, ErrorCode.COORDINATOR_NOT_AVAILABLE), coordinator_data
+            return None if coordinator_data.error_code else coordinator_data
 
         return wait_for(coordinator, f"the coordinator of {group_id!r}")
 
     def create_topic(self, name, partitions=1, *, may_exist=False):
         """Create a topic; gives its id."""
         topics = [CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)]
-        (made,) = self(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
-        assert made.error_code in ({0, ErrorCode.TOPIC_ALREADY_EXISTS} if may_exist else {0}), made
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        (created,) = self(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
+        assert created.error_code in ({0, ErrorCode.TOPIC_ALREADY_EXISTS} if may_exist else {0}), created
+        metadata_request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
 
         def led():
-            (seen,) = self(asked, 12).topics
+            (seen,) = self(metadata_request, 12).topics
             is_led = seen.error_code == 0 and all(partition.leader_id >= 0 for partition in seen.partitions)
             return seen.topic_id if is_led else None
 
@@ -120,10 +120,10 @@ def coordinator_client(bootstrap, group_id):
     """A connection to the coordinator of a group."""
     client = RawClient(bootstrap)
     try:
-        found = client.find(group_id)
+        coordinator = client.find(group_id)
     finally:
         client.close()
-    return RawClient(f"{found.host}:{found.port}")
+    return RawClient(f"{coordinator.host}:{coordinator.port}")
 
 
 def ask_coordinator(bootstrap, group_id, request, version, error_of):
@@ -135,9 +135,9 @@ def ask_coordinator(bootstrap, group_id, request, version, error_of):
 
     def answered():
         with closing(coordinator_client(bootstrap, group_id)) as client:
-            answer = client(request, version)
-        told[:] = [ErrorCode(error_of(answer))]
-        return None if error_of(answer) in MOVING else answer
+            response = client(request, version)
+        told[:] = [ErrorCode(error_of(response))]
+        return None if error_of(response) in MOVING else response
 
     what = f"an answer of the coordinator of {group_id!r}"
     return wait_for(answered, lambda: f"{what}, which has said {told}", errors=(OSError,))

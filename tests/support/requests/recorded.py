@@ -48,23 +48,23 @@ def lines(name: str) -> list[str]:
 @cache
 def vectors() -> list[Vector]:
     """All 2,229 vectors."""
-    found = []
+    vectors_of_file = []
     for line in lines("kafka-4.4.0-wire-vectors.jsonl.gz"):
         row = json.loads(line)
         data = bytes.fromhex(row["hex"])
-        found.append(Vector(line, message_named(row["message"]), row["version"], row["value"], data))
-    return found
+        vectors_of_file.append(Vector(line, message_named(row["message"]), row["version"], row["value"], data))
+    return vectors_of_file
 
 
 @cache
 def exchanges() -> list[Exchange]:
     """All 812 exchanges."""
-    found = []
+    exchanges_of_file = []
     for line in lines("client-frames.jsonl.gz"):
         row = json.loads(line)
         request, response = bytes.fromhex(row["request"]), bytes.fromhex(row["response"])
-        found.append(Exchange(row["client"], row["api_key"], row["version"], request, response))
-    return found
+        exchanges_of_file.append(Exchange(row["client"], row["api_key"], row["version"], request, response))
+    return exchanges_of_file
 
 
 @cache

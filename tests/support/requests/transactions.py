@@ -22,19 +22,19 @@ class TransactionalClient:
 
     def find(self, key_type=1, key=None):
         request = g.FindCoordinatorRequest(coordinator_keys=[key or self.transactional_id], key_type=key_type)
-        (found,) = self.client.ask(request, 6, g.FindCoordinatorResponse).coordinators
-        return found.error_code
+        (coordinator,) = self.client.ask(request, 6, g.FindCoordinatorResponse).coordinators
+        return coordinator.error_code
 
     def start(self, version=5, **fields):
         """FindCoordinator and InitProducerId; the error of the latter."""
         assert self.find() == 0
         fields = {"transaction_timeout_ms": 60_000, **fields}
         request = p.InitProducerIdRequest(transactional_id=self.transactional_id, **fields)
-        answer = self.client.ask(request, version, p.InitProducerIdResponse)
-        if not answer.error_code:
-            self.producer = (answer.producer_id, answer.producer_epoch)
+        response = self.client.ask(request, version, p.InitProducerIdResponse)
+        if not response.error_code:
+            self.producer = (response.producer_id, response.producer_epoch)
             self.sequences.clear()
-        return answer.error_code
+        return response.error_code
 
     def produce_request(self, *values, topic="t", partition=0, codec=0):
         sequence = self.sequences.get((topic, partition), 0)
@@ -56,8 +56,8 @@ class TransactionalClient:
         )
 
     def produce(self, *values, version=12, **place):
-        answer = self.client.ask(self.produce_request(*values, **place), version, p.ProduceResponse)
-        return answer.responses[0].partition_responses[0].error_code
+        response = self.client.ask(self.produce_request(*values, **place), version, p.ProduceResponse)
+        return response.responses[0].partition_responses[0].error_code
 
     def add(self, *places, version=3):
         topics = [t.AddPartitionsToTxnTopic(name=topic, partitions=[index]) for topic, index in places]
@@ -67,11 +67,11 @@ class TransactionalClient:
             v3_and_below_producer_epoch=self.producer[1],
             v3_and_below_topics=topics,
         )
-        answer = self.client.ask(request, version, t.AddPartitionsToTxnResponse)
+        response = self.client.ask(request, version, t.AddPartitionsToTxnResponse)
         return [
-            one.partition_error_code
-            for topic in answer.results_by_topic_v3_and_below
-            for one in topic.results_by_partition
+            partition.partition_error_code
+            for topic in response.results_by_topic_v3_and_below
+            for partition in topic.results_by_partition
         ]
 
     def end_request(self, commit):
@@ -83,9 +83,9 @@ class TransactionalClient:
         )
 
     def end(self, commit=True, version=5):
-        answer = self.client.ask(self.end_request(commit), version, t.EndTxnResponse)
-        self.take_end(answer, version)
-        return answer.error_code
+        response = self.client.ask(self.end_request(commit), version, t.EndTxnResponse)
+        self.take_end(response, version)
+        return response.error_code
 
     def take_end(self, answer, version=5):
         if version >= 5 and not answer.error_code:
@@ -102,27 +102,27 @@ class TransactionalClient:
         return self.client.ask(request, version, t.AddOffsetsToTxnResponse).error_code
 
     def commit_offset(self, offset, version=5, group="g", partition=0, **member):
-        one = t.TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        partition_request = t.TxnOffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
         request = t.TxnOffsetCommitRequest(
             transactional_id=self.transactional_id,
             group_id=group,
             producer_id=self.producer[0],
             producer_epoch=self.producer[1],
-            topics=[t.TxnOffsetCommitRequestTopic(name="t", partitions=[one])],
+            topics=[t.TxnOffsetCommitRequestTopic(name="t", partitions=[partition_request])],
             **member,
         )
         return self.client.ask(request, version, t.TxnOffsetCommitResponse).topics[0].partitions[0].error_code
 
 
 def latest(memory, isolation):
-    asked = lo.ListOffsetsPartition(partition_index=0, timestamp=-1)
-    topic = lo.ListOffsetsTopic(name="t", partitions=[asked])
+    partition_request = lo.ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topic = lo.ListOffsetsTopic(name="t", partitions=[partition_request])
     request = lo.ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=[topic])
     return memory.client().ask(request, 7, lo.ListOffsetsResponse).topics[0].partitions[0].offset
 
 
 def marker(producer, topic="t", partition=0, *, epoch, commit=True, version=2):
-    one = t.WritableTxnMarker(
+    txn_marker = t.WritableTxnMarker(
         producer_id=producer[0],
         producer_epoch=epoch,
         transaction_result=commit,
@@ -130,4 +130,4 @@ def marker(producer, topic="t", partition=0, *, epoch, commit=True, version=2):
         coordinator_epoch=0,
         transaction_version=version,
     )
-    return t.WriteTxnMarkersRequest(markers=[one])
+    return t.WriteTxnMarkersRequest(markers=[txn_marker])

@@ -1,4 +1,4 @@
-"""Certificates for tests: authorities and the certificates that they sign, as PEM."""
+"""Certificates for tests: authorities and the certificates that they sign, as PEM and PKCS12."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from cryptography.x509.oid import NameOID
 
 START = dt.datetime(2020, 1, 1, tzinfo=dt.UTC)
 END = dt.datetime(2120, 1, 1, tzinfo=dt.UTC)
+YESTERDAY = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
 LOCAL = ("localhost", "127.0.0.1")
 
 
@@ -65,9 +66,9 @@ class Signed:
         encryption = BestAvailableEncryption(password.encode())
         return serialize_key_and_certificates(b"kafka", self.key, self.certificate, [self.authority], encryption)
 
-    def write(self, path: Path) -> str:
+    def write(self, path: Path, password: str | None = None) -> str:
         """Write key and certificate to a file, whose path is returned."""
-        path.write_text(self.pem())
+        path.write_text(self.pem(password))
         return str(path)
 
 
@@ -77,7 +78,7 @@ class Authority:
     def __init__(self, common_name: str = "CA") -> None:
         self._name = name(common_name)
         self._key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(self._name, self._name, self._key.public_key())
+        builder = _builder(self._name, self._name, self._key.public_key(), END)
         basic = x509.BasicConstraints(ca=True, path_length=None)
         self.certificate = builder.add_extension(basic, critical=True).sign(self._key, hashes.SHA256())
 
@@ -101,19 +102,26 @@ class Authority:
         entry = PKCS12Certificate(self.certificate, b"ca")
         return serialize_java_truststore([entry], BestAvailableEncryption(password.encode()))
 
-    def sign(self, subject: str | x509.Name, hosts: Sequence[str] = LOCAL) -> Signed:
+    def trust_store(self, password: str) -> bytes:
+        """A trust store in PKCS12 as OpenSSL writes it."""
+        encryption = BestAvailableEncryption(password.encode())
+        return serialize_key_and_certificates(None, None, None, [self.certificate], encryption)
+
+    def sign(self, subject: str | x509.Name, hosts: Sequence[str] = LOCAL, end: dt.datetime = END) -> Signed:
         """A certificate for a subject and its hosts."""
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(name(subject) if isinstance(subject, str) else subject, self._name, key.public_key())
+        builder = _builder(name(subject) if isinstance(subject, str) else subject, self._name, key.public_key(), end)
         if hosts:
             builder = builder.add_extension(x509.SubjectAlternativeName(list(map(_host, hosts))), critical=False)
         return Signed(key, builder.sign(self._key, hashes.SHA256()), self.certificate)
 
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, end: dt.datetime
+) -> x509.CertificateBuilder:
     serial = x509.random_serial_number()
     named = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).serial_number(serial)
-    return named.public_key(key).not_valid_before(START).not_valid_after(END)
+    return named.public_key(key).not_valid_before(START).not_valid_after(end)
 
 
 def _host(host: str) -> x509.GeneralName:

@@ -42,15 +42,15 @@ class KeyChanger:
 
     def records(self, count: int) -> bytes:
         """So many changes of keys, each encrypted with the key of the one before it."""
-        made = []
+        key_updates = []
         for _ in range(count):
             nonce = self._expand("iv", 12)  # of the first record under a key
             sealed_bytes = len(_KEY_UPDATE) + 1 + 16
             header = struct.pack(">BHH", _APPLICATION_DATA, 0x0303, sealed_bytes)
             cipher = AESGCM(self._expand("key", self._key_bytes))
-            made.append(header + cipher.encrypt(nonce, _KEY_UPDATE + bytes([_HANDSHAKE]), header))
+            key_updates.append(header + cipher.encrypt(nonce, _KEY_UPDATE + bytes([_HANDSHAKE]), header))
             self._secret = self._expand("traffic upd", self._algorithm.digest_size)
-        return b"".join(made)
+        return b"".join(key_updates)
 
     def _expand(self, label: str, size: int) -> bytes:
         full = b"tls13 " + label.encode()

@@ -20,5 +20,5 @@ def replace_all(admin: AdminClient, values: dict[str, str]) -> None:
     """AlterConfigs, which IncrementalAlterConfigs has replaced."""
     resource = ConfigResource(ConfigResource.Type.BROKER, "1", set_config=values)
     with pytest.deprecated_call():
-        (answer,) = admin.alter_configs([resource]).values()
-    answer.result(WAIT_S)
+        (response,) = admin.alter_configs([resource]).values()
+    response.result(WAIT_S)

@@ -33,16 +33,16 @@ def dial(secure: SecureBroker) -> Client:
 
 def accepted(secure: SecureBroker, token: str) -> Client:
     client = dial(secure)
-    answer = authenticate(client, message(token))
-    assert (answer.error_code, bytes(answer.auth_bytes)) == (0, b""), answer
+    response = authenticate(client, message(token))
+    assert (response.error_code, bytes(response.auth_bytes)) == (0, b""), response
     return client
 
 
 def refused(secure: SecureBroker, token: str, error: str = INVALID) -> None:
     """A token is answered with the reason, and the client's answer to that with the failure."""
     client = dial(secure)
-    answer = authenticate(client, message(token))
-    assert (answer.error_code, bytes(answer.auth_bytes).decode()) == (0, error)
+    response = authenticate(client, message(token))
+    assert (response.error_code, bytes(response.auth_bytes).decode()) == (0, error)
     assert client.connection.authenticator is not None
     failed = fails(client, b"\x01")
     assert (failed.error_code, failed.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, error)

@@ -11,7 +11,7 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from tests.support.memory.broker import START_MS
+from tests.support.world import START_MS
 
 ISSUER, AUDIENCE = "https://issuer.example", "kafka"
 
@@ -39,8 +39,8 @@ def write_jwks(path: Path, *keys: dict[str, Any]) -> str:
 def claims(**changes: Any) -> dict[str, Any]:
     """Claims that hold for ten minutes of the broker's clock; None leaves one out."""
     now = START_MS // 1000
-    made = {"sub": "alice", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 600, **changes}
-    return {name: value for name, value in made.items() if value is not None}
+    claims_of_token = {"sub": "alice", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 600, **changes}
+    return {name: value for name, value in claims_of_token.items() if value is not None}
 
 
 def signed(

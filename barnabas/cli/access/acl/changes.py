@@ -19,13 +19,16 @@ from barnabas.cli.access.acl.options import (
     sentence,
     users_option,
 )
-from barnabas.cli.options.parameters import bootstrap_option, connect, timeout_option, yes_option
+from barnabas.cli.options.parameters import cluster_options, yes_option
+from barnabas.client.admin.acls import Acl, create_acls, delete_acls, exactly, list_acls
+from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
+from barnabas.terminal.question import ask
 
 
 @click.command()
 @kind_argument(required=True)
-@users_option("Who; '*' is everyone. May be repeated.")
+@users_option("The user; '*' means all users. May be repeated.")
 @click.option(
     "--operation",
     "operations",
@@ -33,13 +36,12 @@ from barnabas.terminal.notes import note
     required=True,
     type=OperationType(),
     metavar="OPERATION",
-    help="What: all, read, write, describe ...; may be repeated.",
+    help="The operation: all, read, write, describe ...; may be repeated.",
 )
 @click.option("--deny", is_flag=True, help="Deny the operations, which comes before every ACL that allows them.")
 @click.option("--prefixed", is_flag=True, help="NAME is the beginning of names.")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="Only from this IP address.  [default: any]")
-@bootstrap_option
-@timeout_option
+@cluster_options
 def add(
     kind: str,
     name: str | None,
@@ -49,8 +51,7 @@ def add(
     deny: bool,
     prefixed: bool,
     hosts: tuple[str, ...],
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
 ) -> None:
     """Allow users operations on a resource, or deny them. An ACL that exists already stays.
 
@@ -62,8 +63,6 @@ def add(
     Topics have read, write, create, delete, alter, describe, describe-configs and alter-configs; groups read, delete
     and describe; a mistake is answered with all that a resource has.
     """
-    from barnabas.client.admin.acls import Acl, create_acls
-
     who = named_principals(users, principals)
     if not who:
         raise click.UsageError("name a --user, or a --principal; '*' is everyone")
@@ -83,38 +82,32 @@ def add(
         for host in dict.fromkeys(hosts or ("*",))
         for operation in dict.fromkeys(operations)
     ]
-    with connect(bootstrap, timeout_s) as cluster:
-        create_acls(cluster, acls)
+    create_acls(cluster, acls)
     for acl in acls:
         click.echo(sentence(acl))
 
 
 @click.command()
 @filter_options
-@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only show the ACLs that would be removed.")
 @yes_option
-@bootstrap_option
-@timeout_option
-def remove(dry_run: bool, yes: bool, bootstrap: str, timeout_s: float, **given: Any) -> None:
+@cluster_options
+def remove(dry_run: bool, yes: bool, cluster: Cluster, **options: Any) -> None:
     """Remove ACLs: of a resource, a user, an operation ...
 
     Asks on a terminal. What 'acl list' shows with the same arguments is removed.
     """
-    from barnabas.client.admin.acls import delete_acls, exactly, list_acls
-    from barnabas.terminal.question import ask
-
-    if not any(given[name] for name in ("kind", "users", "principals", "host", "operation", "permission")):
+    if not any(options[name] for name in ("kind", "users", "principals", "host", "operation", "permission")):
         raise click.UsageError("name a KIND, a --user or another option: all ACLs are not removed at once")
-    with connect(bootstrap, timeout_s) as cluster:
-        found = sorted({acl for wanted in acl_filters(given) for acl in list_acls(cluster, wanted)})
-        if not found:
-            note("no such ACLs; nothing was removed")
-            return
-        if dry_run:
-            for acl in found:
-                click.echo(f"would be removed: {sentence(acl)}")
-            return
-        some = "; ".join(map(sentence, found[:3])) + ("; ..." if len(found) > 3 else "")
-        ask(f"Remove {len(found)} ACL{'s'[: len(found) != 1]} ({some})?", yes)
-        for acl in delete_acls(cluster, map(exactly, found)):
-            click.echo(f"removed: {sentence(acl)}")
+    acls = sorted({acl for filter_ in acl_filters(options) for acl in list_acls(cluster, filter_)})
+    if not acls:
+        note("no such ACLs; nothing was removed")
+        return
+    if dry_run:
+        for acl in acls:
+            click.echo(f"would be removed: {sentence(acl)}")
+        return
+    some = "; ".join(map(sentence, acls[:3])) + ("; ..." if len(acls) > 3 else "")
+    ask(f"Remove {len(acls)} ACL{'s'[: len(acls) != 1]} ({some})?", yes)
+    for acl in delete_acls(cluster, map(exactly, acls)):
+        click.echo(f"removed: {sentence(acl)}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from barnabas.cli.access.acl.options import (
@@ -18,23 +16,24 @@ from barnabas.cli.access.acl.options import (
     users_option,
 )
 from barnabas.cli.failure import FAILED
-from barnabas.cli.options.parameters import bootstrap_option, connect, output_option, timeout_option
+from barnabas.cli.options.parameters import cluster_options, output_option
+from barnabas.client.admin.acls import AclFilter, list_acls
+from barnabas.client.admin.configs import describe_config
+from barnabas.client.cluster import Cluster
+from barnabas.client.security.acl_rules import Question, decide
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_fields
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import KafkaError
 
 SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
 
 @click.command()
 @kind_argument(required=True)
-@users_option("Who.")
-@click.option("--operation", required=True, type=OperationType(), metavar="OPERATION", help="What.")
+@users_option("The user.")
+@click.option("--operation", required=True, type=OperationType(), metavar="OPERATION", help="The operation.")
 @click.option("--host", metavar="HOST", default="127.0.0.1", show_default=True, help="The IP address of the client.")
-@bootstrap_option
-@timeout_option
+@cluster_options
 @output_option
 def test(
     kind: str,
@@ -43,8 +42,7 @@ def test(
     principals: tuple[str, ...],
     operation: str,
     host: str,
-    bootstrap: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: str,
 ) -> int:
     """Say whether a user may do something, and which ACL decides; exit 1 if not.
@@ -52,9 +50,6 @@ def test(
     \b
     barnabas acl test --user alice --operation write topic orders
     """
-    from barnabas.client.admin.acls import AclFilter, list_acls
-    from barnabas.client.security.acl_rules import Question, decide
-
     who = named_principals(users, principals)
     if len(who) != 1:
         raise click.UsageError("name one --user, or one --principal")
@@ -62,9 +57,8 @@ def test(
         known = ", ".join(sorted(OPERATIONS_OF[kind]))
         raise click.UsageError(f"there is no operation {operation} on a {kind}; there are {known}")
     resource = resource_name(kind, name)
-    with connect(bootstrap, timeout_s) as cluster:
-        acls = list_acls(cluster, AclFilter(KINDS[kind], resource, "MATCH"))
-        super_users, allow_if_no_acl = _settings(cluster)
+    acls = list_acls(cluster, AclFilter(KINDS[kind], resource, "MATCH"))
+    super_users, allow_if_no_acl = _settings(cluster)
     question = Question(who[0], host, kafka_name(operation), KINDS[kind], resource)
     decision = decide(question, acls, super_users, allow_if_no_acl=allow_if_no_acl)
     show_fields(
@@ -88,18 +82,15 @@ def _settings(cluster: Cluster) -> tuple[list[str], bool]:
 
     Kafka's brokers never do: the keys are the authorizer's, and the values of keys that are not theirs are hidden.
     """
-    from barnabas.client.admin.configs import describe_config
-    from barnabas.wire.errors import KafkaError
-
-    told: dict[str, str | None] = {}
+    settings: dict[str, str | None] = {}
     try:
         cluster.retry(lambda deadline: cluster.metadata([], deadline))
         entries = describe_config(cluster, "broker", str(min(cluster.nodes)), [SUPER_USERS, ALLOW_IF_NO_ACL])
-        told = {entry.name: entry.value for entry in entries}
+        settings = {entry.name: entry.value for entry in entries}
     except KafkaError:
         pass  # who may ask for ACLs may not always ask for configs
-    hidden = [key for key in (SUPER_USERS, ALLOW_IF_NO_ACL) if told.get(key) is None]
+    hidden = [key for key in (SUPER_USERS, ALLOW_IF_NO_ACL) if settings.get(key) is None]
     if hidden:
-        note(f"the broker does not tell {' and '.join(hidden)}: taken as not set")
-    principals = [one.strip() for one in (told.get(SUPER_USERS) or "").split(";")]
-    return principals, (told.get(ALLOW_IF_NO_ACL) or "").lower() == "true"
+        note(f"the broker does not return {' and '.join(hidden)}: taken as not set")
+    principals = [principal.strip() for principal in (settings.get(SUPER_USERS) or "").split(";")]
+    return principals, (settings.get(ALLOW_IF_NO_ACL) or "").lower() == "true"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
-if TYPE_CHECKING:
-    from barnabas.client.admin.acls import Acl, AclFilter
-
-Function = TypeVar("Function", bound=Callable[..., Any])
+from barnabas.cli.options.parameters import Function
+from barnabas.client.admin.acls import ANY, Acl, AclFilter
 
 KINDS: Final = {
     "topic": "TOPIC",
@@ -119,21 +117,19 @@ def filter_options(command: Function) -> Function:
     return command
 
 
-def acl_filters(given: dict[str, Any]) -> list[AclFilter]:
+def acl_filters(options: dict[str, Any]) -> list[AclFilter]:
     """The filters of `filter_options`, one for each principal."""
-    from barnabas.client.admin.acls import ANY, AclFilter
-
-    kind, name = given["kind"], given["name"]
+    kind, name = options["kind"], options["name"]
     base = AclFilter(
         resource_type=KINDS[kind] if kind else ANY,
         name=CLUSTER_NAME if kind == "cluster" else name,
-        pattern=kafka_name(given["pattern"]),
-        host=given["host"],
-        operation=kafka_name(given["operation"]) if given["operation"] else ANY,
-        permission=kafka_name(given["permission"]) if given["permission"] else ANY,
+        pattern=kafka_name(options["pattern"]),
+        host=options["host"],
+        operation=kafka_name(options["operation"]) if options["operation"] else ANY,
+        permission=kafka_name(options["permission"]) if options["permission"] else ANY,
     )
-    principals = named_principals(given["users"], given["principals"])
-    return [base._replace(principal=one) for one in principals] or [base]
+    principals = named_principals(options["users"], options["principals"])
+    return [base._replace(principal=principal) for principal in principals] or [base]
 
 
 def row(acl: Acl) -> dict[str, object]:
@@ -152,10 +148,12 @@ def row(acl: Acl) -> dict[str, object]:
 
 def sentence(acl: Acl) -> str:
     """An ACL in words: `User:alice may write topic orders`."""
-    one = row(acl)
+    fields = row(acl)
     verb = "may" if acl.permission == "ALLOW" else "may not"
-    what = f"{one['kind']}s that begin with {acl.name}" if acl.pattern == "PREFIXED" else f"{one['kind']} {acl.name}"
+    what = (
+        f"{fields['kind']}s that begin with {acl.name}" if acl.pattern == "PREFIXED" else f"{fields['kind']} {acl.name}"
+    )
     if acl.resource_type == "CLUSTER":
         what = "the cluster"
     where = "" if acl.host == "*" else f" from {acl.host}"
-    return f"{acl.principal} {verb} {one['operation']} {what}{where}"
+    return f"{acl.principal} {verb} {fields['operation']} {what}{where}"

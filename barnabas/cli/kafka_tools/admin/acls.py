@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Leave, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.acls import Acl
-    from barnabas.client.cluster import Cluster
+from barnabas.cli.kafka_tools.failure import sentence
+from barnabas.client.admin.acls import Acl, AclFilter, create_acls, delete_acls, list_acls
+from barnabas.client.cluster import Cluster
 
 RESOURCES: Final = {
     "topic": "TOPIC",
@@ -47,7 +46,7 @@ PARSER = Parser(
         COMMAND_CONFIG,
         Option("add", "Add ACLs."),
         Option("remove", "Remove ACLs."),
-        Option("list", "List ACLs, of all resources or of those that are named."),
+        Option("list", "List ACLs, of all resources or of the named ones."),
         Option("topic", "A topic; '*' is every topic.", "TOPIC"),
         Option("group", "A group; '*' is every group.", "GROUP"),
         Option("cluster", "The cluster."),
@@ -57,14 +56,14 @@ PARSER = Parser(
         Option(
             "resource-pattern-type", "literal, prefixed; to list or remove also any, match.", "TYPE", default="LITERAL"
         ),
-        Option("operation", "What is allowed or denied.", "OPERATION"),
-        Option("allow-principal", "Who is allowed.", "TYPE:NAME"),
-        Option("deny-principal", "Who is denied, whatever is allowed.", "TYPE:NAME"),
-        Option("allow-host", "From where it is allowed. Default: '*'.", "HOST"),
-        Option("deny-host", "From where it is denied. Default: '*'.", "HOST"),
+        Option("operation", "The operation that is allowed or denied.", "OPERATION"),
+        Option("allow-principal", "The principal that is allowed.", "TYPE:NAME"),
+        Option("deny-principal", "The principal that is denied; this comes before what other ACLs allow.", "TYPE:NAME"),
+        Option("allow-host", "The host from which it is allowed. Default: '*'.", "HOST"),
+        Option("deny-host", "The host from which it is denied. Default: '*'.", "HOST"),
         Option("principal", "With --list: the ACLs of a principal.", "TYPE:NAME", is_optional=True),
-        Option("producer", "What a producer needs of topics: WRITE, DESCRIBE and CREATE."),
-        Option("consumer", "What a consumer needs: READ, DESCRIBE of topics, READ of groups."),
+        Option("producer", "The operations that a producer needs: WRITE, DESCRIBE and CREATE of topics."),
+        Option("consumer", "The operations that a consumer needs: READ and DESCRIBE of topics, READ of groups."),
         Option("idempotent", "With --producer: IDEMPOTENT_WRITE of the cluster."),
         Option("force", "Do not ask."),
     ],
@@ -97,15 +96,13 @@ class Entry(NamedTuple):
         )
 
 
-Wanted = dict[Resource, list[Entry]]
+Entries = dict[Resource, list[Entry]]
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
     options = PARSER.parse(arguments)
     _check(options)
-    from barnabas.cli.kafka_tools.failure import sentence
-
     try:
         with connect(options) as cluster:
             if options.has("add"):
@@ -171,65 +168,65 @@ def _pattern(options: Options) -> str:
 
 def _resources(options: Options) -> list[Resource]:
     pattern = _pattern(options)
-    found = [
+    resources = [
         Resource(kind, name.strip(), pattern) for option, kind in RESOURCES.items() for name in options.all(option)
     ]
     if pattern == "LITERAL" and options.has("cluster", "idempotent"):
-        found.append(CLUSTER)
-    return list(dict.fromkeys(found))
+        resources.append(CLUSTER)
+    return list(dict.fromkeys(resources))
 
 
 CLUSTER: Final = Resource("CLUSTER", "kafka-cluster", "LITERAL")
 
 
 def _principals(options: Options, name: str) -> list[str]:
-    found = [text.strip() for text in options.all(name) if text]
-    for text in found:
+    names = [text.strip() for text in options.all(name) if text]
+    for text in names:
         kind, colon, _ = text.partition(":")
         if not colon or not kind:
             raise ValueError(f"expected a string in format principalType:principalName but got {text}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(names))
 
 
 def _entries(options: Options, operations: Iterable[str]) -> list[Entry]:
-    found = []
-    wanted = list(dict.fromkeys(operations))
+    entries = []
+    distinct = list(dict.fromkeys(operations))
     for word, permission in (("allow", "ALLOW"), ("deny", "DENY")):
         hosts = [host.strip() for host in options.all(f"{word}-host")] or ["*"]
         for principal in _principals(options, f"{word}-principal"):
-            found += [Entry(principal, host, operation, permission) for operation in wanted for host in hosts]
-    return found
+            entries += [Entry(principal, host, operation, permission) for operation in distinct for host in hosts]
+    return entries
 
 
-def _wanted(options: Options) -> Wanted:
+def _entries_by_resource(options: Options) -> Entries:
     """The resources with the entries that the options mean."""
     resources = _resources(options)
-    found: Wanted = {}
+    by_resource: Entries = {}
     if not options.has("producer", "consumer"):
         operations = [_operation(text) for text in options.all("operation") or ["All"]]
         entries = _entries(options, operations)
         if not resources:
             raise Usage(NO_RESOURCE)
-        found = dict.fromkeys(resources, entries)
+        by_resource = dict.fromkeys(resources, entries)
     if options.has("producer"):
-        _of_role(found, resources, "TOPIC", _entries(options, ("WRITE", "DESCRIBE", "CREATE")))
-        _of_role(found, resources, "TRANSACTIONAL_ID", _entries(options, ("WRITE", "DESCRIBE")))
+        _of_role(by_resource, resources, "TOPIC", _entries(options, ("WRITE", "DESCRIBE", "CREATE")))
+        _of_role(by_resource, resources, "TRANSACTIONAL_ID", _entries(options, ("WRITE", "DESCRIBE")))
         if options.has("idempotent"):
-            _of_role(found, [CLUSTER], "CLUSTER", _entries(options, ("IDEMPOTENT_WRITE",)))
+            _of_role(by_resource, [CLUSTER], "CLUSTER", _entries(options, ("IDEMPOTENT_WRITE",)))
     if options.has("consumer"):
-        _of_role(found, resources, "TOPIC", _entries(options, ("READ", "DESCRIBE")))
-        _of_role(found, resources, "GROUP", _entries(options, ("READ",)))
-    for resource, entries in found.items():
+        _of_role(by_resource, resources, "TOPIC", _entries(options, ("READ", "DESCRIBE")))
+        _of_role(by_resource, resources, "GROUP", _entries(options, ("READ",)))
+    for resource, entries in by_resource.items():
         operations_of = ["ALL", *SUPPORTED[resource.type].split(", ")]
         if any(entry.operation not in operations_of for entry in entries):
             raise Usage(f"ResourceType {resource.type} only supports operations [{', '.join(operations_of)}]")
-    return found
+    return by_resource
 
 
-def _of_role(found: Wanted, resources: Iterable[Resource], kind: str, entries: list[Entry]) -> None:
+def _of_role(by_resource: Entries, resources: Iterable[Resource], kind: str, entries: list[Entry]) -> None:
     for resource in resources:
         if resource.type == kind:
-            found[resource] = list(dict.fromkeys([*found.get(resource, ()), *entries]))
+            by_resource[resource] = list(dict.fromkeys([*by_resource.get(resource, ()), *entries]))
 
 
 def _operation(text: str) -> str:
@@ -246,12 +243,10 @@ def _add(cluster: Cluster, options: Options) -> None:
     pattern = _pattern(options)
     if pattern not in ("LITERAL", "PREFIXED"):
         raise Usage(f"A '--resource-pattern-type' value of '{pattern}' is not valid when adding acls.")
-    from barnabas.client.admin.acls import Acl, create_acls
-
-    wanted = _wanted(options)
-    if not all(wanted.values()):
+    entries_by_resource = _entries_by_resource(options)
+    if not all(entries_by_resource.values()):
         raise Usage(NO_PRINCIPAL)
-    for resource, entries in wanted.items():
+    for resource, entries in entries_by_resource.items():
         existing = _by_resource(cluster, [resource]).get(resource, [])
         for entry in entries:
             if entry in existing:
@@ -264,9 +259,7 @@ def _add(cluster: Cluster, options: Options) -> None:
 
 
 def _remove(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.acls import AclFilter, delete_acls
-
-    for resource, entries in _wanted(options).items():
+    for resource, entries in _entries_by_resource(options).items():
         filters = [AclFilter(*resource, *entry) for entry in entries] or [AclFilter(*resource)]
         shown = str(resource).replace("ResourcePattern(", "ResourcePatternFilter(")
         if entries:
@@ -287,26 +280,26 @@ def _confirmed(options: Options, question: str) -> bool:
 
 def _list(cluster: Cluster, options: Options) -> None:
     principals = _principals(options, "principal")
-    found = _by_resource(cluster, _resources(options))
+    existing = _by_resource(cluster, _resources(options))
     if not principals:
-        _print(found)
+        _print(existing)
     for principal in principals:
         print(f"ACLs for principal `{principal}`")
-        own = {one: [entry for entry in found[one] if entry.principal == principal] for one in found}
+        own = {
+            resource: [entry for entry in existing[resource] if entry.principal == principal] for resource in existing
+        }
         _print({resource: entries for resource, entries in own.items() if entries})
 
 
-def _print(found: Wanted) -> None:
-    for resource, entries in found.items():
+def _print(by_resource: Entries) -> None:
+    for resource, entries in by_resource.items():
         lines = "\n".join(f"\t{entry}" for entry in entries)
         print(f"Current ACLs for resource `{resource}`:\n{lines}\n")
 
 
-def _by_resource(cluster: Cluster, filters: Sequence[Resource]) -> Wanted:
-    from barnabas.client.admin.acls import AclFilter, list_acls
-
-    wanted = [AclFilter(*one) for one in filters] or [AclFilter()]
-    acls = sorted({acl for one in wanted for acl in list_acls(cluster, one)})
+def _by_resource(cluster: Cluster, filters: Sequence[Resource]) -> Entries:
+    acl_filters = [AclFilter(*fields) for fields in filters] or [AclFilter()]
+    acls = sorted({acl for acl_filter in acl_filters for acl in list_acls(cluster, acl_filter)})
 
     def resource_of(acl: Acl) -> Resource:
         return Resource(acl.resource_type, acl.name, acl.pattern)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from barnabas.cli.kafka_tools.arguments import Options, Usage
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.quotas import alter_quotas, list_quotas
+from barnabas.client.admin.users import alter_credentials, list_credentials
+from barnabas.client.cluster import Cluster
+from barnabas.client.security.scram import Credential, credential
 
 TYPES: Final = {"users": "user", "clients": "client", "ips": "ip"}
 """Entity types, and the names of `client.quotas`."""
@@ -37,7 +38,7 @@ class Entities(NamedTuple):
 
 def entities(options: Options, arguments: Sequence[str]) -> Entities | None:
     """What the options name, if it is of these types; None for topics, brokers and so on. `Usage` for a mixture."""
-    types = [str(one) for one in options.all("entity-type")]
+    types = [str(kind) for kind in options.all("entity-type")]
     types += [kind for option, kind in (SHORT | DEFAULTS).items() if options.has(option)]
     if not any(kind in TYPES for kind in types):
         return None
@@ -75,30 +76,28 @@ def _check_host(name: str) -> None:
         raise Usage(f"The entity name for ips must be a valid IP or resolvable host, but it is: {name}") from None
 
 
-def check_named(found: Entities) -> None:
+def check_named(entities: Entities) -> None:
     """What is altered must be named. `Usage` if it is not."""
-    if not found.names:
+    if not entities.names:
         raise Usage("An entity-name or default entity must be specified with --alter of users, clients, brokers or ips")
-    if len(found.names) != len(found.types):
+    if len(entities.names) != len(entities.types):
         raise Usage("An entity-name or default entity must be specified with each entity type for --alter")
 
 
 # --- describe
 
 
-def describe(cluster: Cluster, found: Entities) -> None:
+def describe(cluster: Cluster, entities: Entities) -> None:
     """Print quotas, and credentials unless client ids or defaults are meant."""
-    from barnabas.client.admin.quotas import list_quotas
-
-    named = dict(zip(found.types, found.names, strict=False))
-    wanted = {TYPES[kind]: name or None for kind, name in named.items()}
-    every = [TYPES[kind] for kind in found.types if kind not in named]
-    for one in list_quotas(cluster, wanted, every=every, strict=True):
-        what = ", ".join(_title(kind, one.entity[kind]) for kind in TITLES if kind in one.entity)
-        values = ", ".join(f"{key}={java_double(value)}" for key, value in one.values.items())
+    named = dict(zip(entities.types, entities.names, strict=False))
+    filter_ = {TYPES[kind]: name or None for kind, name in named.items()}
+    every = [TYPES[kind] for kind in entities.types if kind not in named]
+    for quota in list_quotas(cluster, filter_, every=every, strict=True):
+        what = ", ".join(_title(kind, quota.entity[kind]) for kind in TITLES if kind in quota.entity)
+        values = ", ".join(f"{key}={java_double(value)}" for key, value in quota.values.items())
         print(f"Quota configs for {what} are {values}")
-    if found.types == ["users"] and "" not in found.names:
-        _describe_credentials(cluster, found.names)
+    if entities.types == ["users"] and "" not in entities.names:
+        _describe_credentials(cluster, entities.names)
 
 
 def _title(kind: str, name: str | None) -> str:
@@ -106,12 +105,12 @@ def _title(kind: str, name: str | None) -> str:
 
 
 def _describe_credentials(cluster: Cluster, names: Sequence[str]) -> None:
-    from barnabas.client.admin.users import list_credentials
-
-    found = list_credentials(cluster)
-    for user in dict.fromkeys(one.user for one in found):
+    credentials = list_credentials(cluster)
+    for user in dict.fromkeys(each.user for each in credentials):
         if user in names or not names:
-            text = ", ".join(f"{one.mechanism}=iterations={one.iterations}" for one in found if one.user == user)
+            text = ", ".join(
+                f"{each.mechanism}=iterations={each.iterations}" for each in credentials if each.user == user
+            )
             print(f"SCRAM credential configs for user-principal '{user}' are {text}")
 
 
@@ -127,36 +126,36 @@ def java_double(value: float) -> str:
 # --- alter
 
 
-def alter(cluster: Cluster, found: Entities, changes: Changes) -> None:
+def alter(cluster: Cluster, entities: Entities, changes: Changes) -> None:
     """Change quotas or credentials of one entity. `Usage` for keys that it does not have."""
-    if found.types == ["ips"]:
+    if entities.types == ["ips"]:
         unknown = [key for key in changes if key != IP_QUOTA]
         if unknown:
             raise Usage(
                 f"Only connection quota configs can be added for 'ips' {FROM} Unexpected config names: "
                 f"{','.join(unknown)}"
             )
-        _alter_quotas(cluster, found, changes)
-    elif _check_keys(found, changes):
-        _alter_credentials(cluster, found.names[0], changes)
+        _alter_quotas(cluster, entities, changes)
+    elif _check_keys(entities, changes):
+        _alter_credentials(cluster, entities.names[0], changes)
     else:
-        _alter_quotas(cluster, found, changes)
-    kind, name = found.types[0], found.names[0]
+        _alter_quotas(cluster, entities, changes)
+    kind, name = entities.types[0], entities.names[0]
     if name:
         print(f"Completed updating config for {kind.removesuffix('s')} {name}.")
     else:
         print(f"Completed updating default config for {kind} in the cluster.")
 
 
-def _check_keys(found: Entities, changes: Changes) -> bool:
+def _check_keys(entities: Entities, changes: Changes) -> bool:
     """Whether the changes are of SCRAM credentials, and not of quotas. `Usage` for keys that may not be changed."""
     scram = [key for key in changes if key in SCRAM]
     unknown = [key for key in changes if key not in SCRAM and key not in QUOTAS]
-    if "clients" in found.types:
+    if "clients" in entities.types:
         _refuse(changes, [*unknown, *scram], "Only quota configs", "clients")
         return False
     _refuse(changes, unknown, "Only quota and SCRAM credential configs", "users")
-    if scram and "" in found.names:
+    if scram and "" in entities.names:
         raise Usage(f"The use of --entity-default or --user-defaults is not allowed with User SCRAM Credentials {FROM}")
     if scram and len(scram) < len(changes):
         raise Usage(f"Cannot alter both quota and SCRAM credential configs simultaneously for 'users' {FROM}")
@@ -174,27 +173,22 @@ def _refuse(changes: Changes, keys: Iterable[str], what: str, kind: str) -> None
             raise Usage(f"{what} can be {verb} for '{kind}' {FROM} Unexpected config names: Set({text})")
 
 
-def _alter_quotas(cluster: Cluster, found: Entities, changes: Changes) -> None:
-    from barnabas.client.admin.quotas import alter_quotas, list_quotas
-
-    entity = {TYPES[kind]: name or None for kind, name in zip(found.types, found.names, strict=True)}
-    wanted: dict[str, float | None] = {}
+def _alter_quotas(cluster: Cluster, entities: Entities, changes: Changes) -> None:
+    entity = {TYPES[kind]: name or None for kind, name in zip(entities.types, entities.names, strict=True)}
+    values: dict[str, float | None] = {}
     for key, text in changes.items():
         try:
-            wanted[key] = None if text is None else float(text)
+            values[key] = None if text is None else float(text)
         except ValueError:
             raise Usage(f"Cannot parse quota configuration value for {key}: {text}") from None
-    has = {key for one in list_quotas(cluster, entity, strict=True) for key in one.values}
-    missing = [key for key, value in wanted.items() if value is None and key not in has]
+    has = {key for quota in list_quotas(cluster, entity, strict=True) for key in quota.values}
+    missing = [key for key, value in values.items() if value is None and key not in has]
     if missing:
         raise Usage(f"Invalid config(s): {','.join(missing)}")
-    alter_quotas(cluster, entity, wanted)
+    alter_quotas(cluster, entity, values)
 
 
 def _alter_credentials(cluster: Cluster, user: str, changes: Changes) -> None:
-    from barnabas.client.admin.users import alter_credentials
-    from barnabas.client.security.scram import Credential, credential
-
     new: list[Credential] = []
     for mechanism, text in changes.items():
         if text is None:

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.cli.kafka_tools.errors import text_of
+from barnabas.client.admin.configs import (
+    DELETE,
+    SET,
+    ConfigChange,
+    alter_config,
+    describe_config,
+    list_config_resources,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.types import uuid_to_text
 
 PURPOSE = "This tool helps to manipulate and describe client metrics configurations."
 ACTIONS = ("alter", "delete", "describe", "list")
@@ -48,14 +56,10 @@ def main(arguments: Sequence[str]) -> int:
         raise Usage(PURPOSE)
     options = PARSER.parse(arguments)
     _check(options)
-    from barnabas.wire.errors import KafkaError
-
     try:
         with connect(options) as cluster:
             _run(cluster, options)
     except KafkaError as error:
-        from barnabas.cli.kafka_tools.errors import text_of
-
         print(f"Error while executing client metrics command : {text_of(error)}")
         return 1
     return 0
@@ -95,15 +99,10 @@ def _check(options: Options) -> None:
 
 
 def _names(cluster: Cluster) -> list[str]:
-    from barnabas.client.admin.configs import list_config_resources
-
     return list_config_resources(cluster, KIND)
 
 
 def _alter(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.configs import DELETE, SET, ConfigChange, alter_config
-    from barnabas.wire.types import uuid_to_text
-
     name = options.only("name") if options.has("name") else uuid_to_text(_random_uuid())
     changes = []
     for option, key in CONFIGS.items():
@@ -116,26 +115,22 @@ def _alter(cluster: Cluster, options: Options) -> None:
 
 def _random_uuid() -> bytes:
     """A random id whose text does not begin with a dash, as Kafka's."""
-    while (found := os.urandom(16))[0] >> 2 == 62:
+    while (data := os.urandom(16))[0] >> 2 == 62:
         pass
-    return found
+    return data
 
 
 def _describe(cluster: Cluster, name: str | None) -> None:
-    from barnabas.client.admin.configs import describe_config
-
     names = _names(cluster)
     if name is not None and name not in names:
         print(f"The client metric resource {name} doesn't exist and doesn't have dynamic config.")
         return
-    for one in names if name is None else [name]:
-        print(f"Client metrics configs for {one} are:")
-        for entry in describe_config(cluster, KIND, one):
+    for subscription in names if name is None else [name]:
+        print(f"Client metrics configs for {subscription} are:")
+        for entry in describe_config(cluster, KIND, subscription):
             print(f"  {entry.name}={entry.value}")
 
 
 def _delete(cluster: Cluster, name: str) -> None:
-    from barnabas.client.admin.configs import DELETE, ConfigChange, alter_config
-
     alter_config(cluster, KIND, name, [ConfigChange(key, DELETE, None) for key in sorted(CONFIGS.values())])
     print(f"Deleted client metrics config for {name}.")

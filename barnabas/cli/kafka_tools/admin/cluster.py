@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from barnabas.cli.kafka_tools.admin.broker_api_versions import print_brokers
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.cluster import describe_cluster, unregister_broker
+from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 NAME = "kafka-cluster"
 
@@ -32,27 +32,20 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    found = make_parser().parse_args(list(arguments))
-    with connect(found) as cluster:
-        if found.command == "cluster-id":
-            from barnabas.client.tools.brokers import describe_cluster
-
-            print(f"Cluster ID: {describe_cluster(cluster).cluster_id}")
-        elif found.command == "list-endpoints":
-            _list_endpoints(cluster, with_fenced=found.include_fenced_brokers)
-        elif found.command == "api-versions":
-            from barnabas.cli.kafka_tools.admin.broker_api_versions import print_brokers
-
+    args = make_parser().parse_args(list(arguments))
+    with connect(args) as cluster:
+        if args.command == "cluster-id":
+            print(f"Cluster ID: {describe_cluster(cluster, with_fenced=False).cluster_id}")
+        elif args.command == "list-endpoints":
+            _list_endpoints(cluster, with_fenced=args.include_fenced_brokers)
+        elif args.command == "api-versions":
             print_brokers(cluster)
         else:
-            return _unregister(cluster, found.id)
+            return _unregister(cluster, args.id)
     return 0
 
 
 def _unregister(cluster: Cluster, broker: int) -> int:
-    from barnabas.client.tools.brokers import unregister_broker
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     try:
         unregister_broker(cluster, broker)
     except KafkaError as error:
@@ -66,14 +59,12 @@ def _unregister(cluster: Cluster, broker: int) -> int:
 
 
 def _list_endpoints(cluster: Cluster, *, with_fenced: bool) -> None:
-    from barnabas.client.tools.brokers import describe_cluster
-
     brokers = describe_cluster(cluster, with_fenced=with_fenced).brokers
     host_width = max(len(broker.host) for broker in brokers)
     rack_width = max(10, *(len(broker.rack or "null") for broker in brokers))
     rows: list[tuple[object, ...]] = [("ID", "HOST", "PORT", "RACK", "STATE", "ENDPOINT_TYPE")]
-    for one in brokers:
-        state = "fenced" if one.is_fenced else "unfenced"
-        rows.append((one.broker_id, one.host, one.port, one.rack or "null", state, "broker"))
+    for other in brokers:
+        state = "fenced" if other.is_fenced else "unfenced"
+        rows.append((other.broker_id, other.host, other.port, other.rack or "null", state, "broker"))
     for number, host, port, rack, label, kind in rows:
         print(f"{number!s:<10} {host!s:<{host_width}} {port!s:<10} {rack!s:<{rack_width}} {label!s:<10} {kind}")

@@ -8,15 +8,25 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.admin import client_configs
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, read_properties
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.cluster import describe_cluster
+from barnabas.client.admin.configs import (
+    DELETE,
+    SET,
+    ConfigChange,
+    alter_config,
+    describe_config,
+    list_config_resources,
+)
+from barnabas.client.admin.topics import all_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer_groups import list_groups
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 
 PURPOSE = (
     "This tool helps to manipulate and describe entity config for a topic, client, user, broker, ip, client-metrics "
@@ -85,8 +95,6 @@ def main(arguments: Sequence[str]) -> int:
     clients = client_configs.entities(options, arguments)
     kind, name = ("", None) if clients is not None else _entity(options)
     _check(options, kind, name, clients)
-    from barnabas.wire.errors import KafkaError
-
     try:
         with connect(options) as cluster:
             if clients is not None and options.has("describe"):
@@ -98,8 +106,6 @@ def main(arguments: Sequence[str]) -> int:
             else:
                 _alter(cluster, options, kind, name)
     except KafkaError as error:
-        from barnabas.cli.kafka_tools.errors import exception_of
-
         words = re.sub(r"(?<=password=)[^],]+", "(hidden)", " ".join(arguments))  # Kafka's tool shows it
         print(f"Error while executing config command with args '{words}'", file=sys.stderr)
         print(exception_of(error), file=sys.stderr)
@@ -142,9 +148,9 @@ def _entity(options: Options) -> tuple[str, str | None]:
     for option in NOT_SERVED:
         if options.has(option):
             raise Usage(_not_served(f"--{option}"))
-    given = [(SHORT[option], str(options.only(option))) for option in SHORT if options.has(option)]
+    named = [(SHORT[option], str(options.only(option))) for option in SHORT if options.has(option)]
     if options.has("broker-defaults"):
-        given.append(("brokers", ""))
+        named.append(("brokers", ""))
     if options.has("entity-type"):
         kind = str(options.only("entity-type"))
         if kind not in ENTITY_TYPES:
@@ -154,14 +160,14 @@ def _entity(options: Options) -> tuple[str, str | None]:
             )
         if kind not in RESOURCES:
             raise Usage(_not_served(kind))
-        given.append((kind, "" if options.has("entity-default") else options.only("entity-name")))
-    if not given:
+        named.append((kind, "" if options.has("entity-default") else options.only("entity-name")))
+    if not named:
         raise Usage("At least one entity type must be specified")
-    if len(given) > 1:
+    if len(named) > 1:
         raise Usage("Only one entity may be named")
-    if given[0][0] != "brokers" and given[0][1] == "":
-        raise Usage(f"{given[0][0]} have no defaults, only brokers do")
-    return given[0]
+    if named[0][0] != "brokers" and named[0][1] == "":
+        raise Usage(f"{named[0][0]} have no defaults, only brokers do")
+    return named[0]
 
 
 def _not_served(what: str) -> str:
@@ -173,11 +179,11 @@ def _not_served(what: str) -> str:
 
 def _describe(cluster: Cluster, options: Options, kind: str, name: str | None) -> None:
     names = [name] if name is not None else _all_names(cluster, kind)
-    for one in names:
-        if name is not None and one and not _exists(cluster, kind, one):
-            print(f"The {_singular(kind)} '{one}' doesn't exist and doesn't have dynamic config.")
+    for each in names:
+        if name is not None and each and not _exists(cluster, kind, each):
+            print(f"The {_singular(kind)} '{each}' doesn't exist and doesn't have dynamic config.")
             continue
-        _describe_one(cluster, kind, one, shows_all=options.has("all"))
+        _describe_one(cluster, kind, each, shows_all=options.has("all"))
 
 
 def _singular(kind: str) -> str:
@@ -185,43 +191,35 @@ def _singular(kind: str) -> str:
 
 
 def _all_names(cluster: Cluster, kind: str) -> list[str]:
-    from barnabas.client.admin.configs import list_config_resources
-    from barnabas.client.tools.brokers import describe_cluster
-    from barnabas.client.tools.topics import all_topics
-
     if kind == "topics":
         return [topic.name or "" for topic in all_topics(cluster)]
     if kind == "brokers":
-        return [*(str(one.broker_id) for one in describe_cluster(cluster).brokers), ""]
+        return [*(str(broker.broker_id) for broker in describe_cluster(cluster, with_fenced=False).brokers), ""]
     return list_config_resources(cluster, _singular(kind))
 
 
 def _exists(cluster: Cluster, kind: str, name: str) -> bool:
     if kind != "groups":
         return name in _all_names(cluster, kind)
-    from barnabas.client.groups.consumer_groups import list_groups
-
-    return name in _all_names(cluster, kind) or any(one.group_id == name for one in list_groups(cluster))
+    return name in _all_names(cluster, kind) or any(group.group_id == name for group in list_groups(cluster))
 
 
 def _describe_one(cluster: Cluster, kind: str, name: str, *, shows_all: bool) -> None:
-    from barnabas.client.admin.configs import describe_config
-
-    found = describe_config(cluster, _singular(kind), name, synonyms=True)
+    entries = describe_config(cluster, _singular(kind), name, synonyms=True)
     source = OWN_SOURCE[kind] if name else DEFAULTS_SOURCE
     if not shows_all:
-        found = [entry for entry in found if entry.config_source == source]
+        entries = [entry for entry in entries if entry.config_source == source]
     if name:
         print(f"{'All' if shows_all else 'Dynamic'} configs for {_singular(kind)} {name} are:")
     else:
         print(f"Default configs for {kind} in the cluster are:")
-    for entry in found:
+    for entry in entries:
         print(f"  {_line(entry)}")
 
 
 def _line(entry: DescribeConfigsResourceResult) -> str:
     synonyms = ", ".join(
-        f"{SOURCES.get(one.source, 'UNKNOWN')}:{one.name}={_value(one.value)}" for one in entry.synonyms
+        f"{SOURCES.get(synonym.source, 'UNKNOWN')}:{synonym.name}={_value(synonym.value)}" for synonym in entry.synonyms
     )
     return f"{entry.name}={_value(entry.value)} sensitive={str(entry.is_sensitive).lower()} synonyms={{{synonyms}}}"
 
@@ -234,12 +232,10 @@ def _value(text: str | None) -> str:
 
 
 def _alter(cluster: Cluster, options: Options, kind: str, name: str | None) -> None:
-    from barnabas.client.admin.configs import DELETE, SET, ConfigChange, alter_config
-
     assert name is not None
     changes = _changes(options)
-    wanted = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]
-    alter_config(cluster, _singular(kind), name, wanted)
+    alterations = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in changes.items()]
+    alter_config(cluster, _singular(kind), name, alterations)
     if name:
         print(f"Completed updating config for {_singular(kind)} {name}.")
     else:

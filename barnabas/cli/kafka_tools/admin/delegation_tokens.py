@@ -7,15 +7,14 @@ import binascii
 import sys
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, padded
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.tokens import Token, create_token, expire_token, list_tokens, renew_token
+from barnabas.client.cluster import Cluster
 from barnabas.wire.errors import KafkaError
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.tokens import Token
-    from barnabas.client.cluster import Cluster
 
 ACTIONS: Final = ("create", "renew", "expire", "describe")
 REQUIRED: Final = {
@@ -44,9 +43,9 @@ PARSER = Parser(
         Option("expire", "End a token."),
         Option("describe", "Show tokens."),
         Option("owner-principal", "The owner of tokens.", "TYPE:NAME", is_optional=True),
-        Option("renewer-principal", "Who else may renew a new token.", "TYPE:NAME", is_optional=True),
-        Option("max-life-time-period", "Milliseconds; -1: as the broker says.", "MS", kind="long", is_optional=True),
-        Option("renew-time-period", "Milliseconds; -1: as the broker says.", "MS", kind="long", is_optional=True),
+        Option("renewer-principal", "Another principal that may renew a new token.", "TYPE:NAME", is_optional=True),
+        Option("max-life-time-period", "Milliseconds; -1: the broker's default.", "MS", kind="long", is_optional=True),
+        Option("renew-time-period", "Milliseconds; -1: the broker's default.", "MS", kind="long", is_optional=True),
         Option("expiry-time-period", "Milliseconds; -1: at once.", "MS", kind="long", is_optional=True),
         Option("hmac", "The HMAC of the token.", "HMAC", is_optional=True),
     ],
@@ -56,18 +55,16 @@ PARSER = Parser(
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
     options = PARSER.parse(_joined(arguments))
-    given = [action for action in ACTIONS if options.has(action)]
-    if len(given) != 1:
+    actions = [action for action in ACTIONS if options.has(action)]
+    if len(actions) != 1:
         raise Usage("Command must include exactly one action: --create, --renew, --expire or --describe")
-    (action,) = given
+    (action,) = actions
     options.require("bootstrap-server", "command-config", *REQUIRED[action])
     options.refuse_with(action, REFUSED[action])
     try:
         with connect(options) as cluster:
             {"create": _create, "renew": _renew, "expire": _expire, "describe": _describe}[action](cluster, options)
     except (KafkaError, ValueError) as error:
-        from barnabas.cli.kafka_tools.errors import exception_of
-
         print(exception_of(error) if isinstance(error, KafkaError) else error, file=sys.stderr)
         return 1
     return 0
@@ -75,27 +72,25 @@ def main(arguments: Sequence[str]) -> int:
 
 def _joined(arguments: Sequence[str]) -> list[str]:
     """An optional argument may be a negative number, which joptsimple does not take for an option."""
-    found: list[str] = []
+    words: list[str] = []
     for word in arguments:
-        if word[:1] == "-" and word[1:].isdigit() and found and found[-1].endswith("-period"):
-            found[-1] = f"{found[-1]}={word}"
+        if word[:1] == "-" and word[1:].isdigit() and words and words[-1].endswith("-period"):
+            words[-1] = f"{words[-1]}={word}"
         else:
-            found.append(word)
-    return found
+            words.append(word)
+    return words
 
 
 def _principals(options: Options, name: str) -> list[str]:
-    found = [text.strip() for text in options.all(name)]
-    for text in found:
+    texts = [text.strip() for text in options.all(name)]
+    for text in texts:
         kind, colon, _ = text.partition(":")
         if not colon or not kind:
             raise ValueError(f"expected a string in format principalType:principalName but got {text}")
-    return found
+    return texts
 
 
 def _create(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import create_token
-
     renewers = _principals(options, "renewer-principal")
     period = options.get("max-life-time-period")
     print(
@@ -110,8 +105,6 @@ def _create(cluster: Cluster, options: Options) -> None:
 
 
 def _renew(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import renew_token
-
     hmac, period = options.get("hmac"), options.get("renew-time-period")
     print(f"Calling renew token operation with hmac :{hmac} , renew-time-period :{period}", flush=True)
     expiry = renew_token(cluster, _decoded(hmac), period)
@@ -119,8 +112,6 @@ def _renew(cluster: Cluster, options: Options) -> None:
 
 
 def _expire(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import expire_token
-
     hmac, period = options.get("hmac"), options.get("expiry-time-period")
     print(f"Calling expire token operation with hmac :{hmac} , expire-time-period :{period}", flush=True)
     expiry = expire_token(cluster, _decoded(hmac), period)
@@ -128,8 +119,6 @@ def _expire(cluster: Cluster, options: Options) -> None:
 
 
 def _describe(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.tokens import list_tokens
-
     owners = _principals(options, "owner-principal")
     if owners:
         print(f"Calling describe token operation for owners: [{', '.join(owners)}]")

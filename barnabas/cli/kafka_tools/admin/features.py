@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.common import Failed
+from barnabas.cli.kafka_tools.errors import text_of
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.cluster import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, api_versions, update_features
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import refusal
 
 NAME = "kafka-features"
 METADATA_VERSION = "metadata.version"
@@ -23,7 +23,6 @@ RELEASES = (
 )
 FIRST_LEVEL = 7
 """The levels of metadata.version by their names: RELEASES[0] is level 7 (Kafka's MetadataVersion)."""
-UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -49,13 +48,13 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or (len(arguments) <= 2 and arguments[0] == "--bootstrap-server"):
         print("Command line error: too few arguments. Type --help for help.", file=sys.stderr)
         return 1
-    found = make_parser().parse_args(list(arguments))
+    args = make_parser().parse_args(list(arguments))
     try:
-        with connect(found) as cluster:
-            if found.command == "describe":
+        with connect(args) as cluster:
+            if args.command == "describe":
                 _describe(cluster)
             else:
-                _update(cluster, found)
+                _update(cluster, args)
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
@@ -66,17 +65,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _describe(cluster: Cluster) -> None:
-    from barnabas.client.tools.brokers import features
-
-    answer = features(cluster)
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
-    for one in sorted(answer.supported_features, key=lambda feature: feature.name):
+    response = api_versions(cluster)
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
+    for supported in sorted(response.supported_features, key=lambda feature: feature.name):
         cells = {
-            "Feature": (one.name, 41),
-            "SupportedMinVersion": (_level(one.name, one.min_version), 16),
-            "SupportedMaxVersion": (_level(one.name, one.max_version), 16),
-            "FinalizedVersionLevel": (_level(one.name, levels.get(one.name, 0)), 16),
-            "Epoch": (str(answer.finalized_features_epoch), 0),
+            "Feature": (supported.name, 41),
+            "SupportedMinVersion": (_level(supported.name, supported.min_version), 16),
+            "SupportedMaxVersion": (_level(supported.name, supported.max_version), 16),
+            "FinalizedVersionLevel": (_level(supported.name, levels.get(supported.name, 0)), 16),
+            "Epoch": (str(response.finalized_features_epoch), 0),
         }
         print(" ".join(f"{title}: {text:<{width}}" for title, (text, width) in cells.items()))
 
@@ -91,42 +88,39 @@ def _level(feature: str, level: int) -> str:
 # --- update
 
 
-def _update(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.cli.kafka_tools.errors import text_of
-    from barnabas.client.tools.brokers import update_feature
-
-    kind = UPGRADE if found.command == "upgrade" else UNSAFE_DOWNGRADE if found.unsafe else SAFE_DOWNGRADE
-    levels = _levels(found)
+def _update(cluster: Cluster, args: argparse.Namespace) -> None:
+    kind = UPGRADE if args.command == "upgrade" else UNSAFE_DOWNGRADE if args.unsafe else SAFE_DOWNGRADE
+    levels = _levels(args)
     failed = 0
-    past = {"upgrade": "upgraded", "downgrade": "downgraded", "disable": "disabled"}[found.command]
+    past = {"upgrade": "upgraded", "downgrade": "downgraded", "disable": "disabled"}[args.command]
     for feature, level in levels.items():
-        to = "" if found.command == "disable" else f" to {level}"
-        error = update_feature(cluster, feature, level, upgrade_type=kind, validate_only=found.dry_run)
+        to = "" if args.command == "disable" else f" to {level}"
+        error = refusal(update_features, cluster, {feature: level}, kind, validate_only=args.dry_run)
         if error is not None:
             failed += 1
-            what = "Can not" if found.dry_run else "Could not"
-            print(f"{what} {found.command} {feature}{to}. {text_of(error)}")
+            what = "Can not" if args.dry_run else "Could not"
+            print(f"{what} {args.command} {feature}{to}. {text_of(error)}")
         else:
-            print(f"{feature} {'can be' if found.dry_run else 'was'} {past}{to}.")
+            print(f"{feature} {'can be' if args.dry_run else 'was'} {past}{to}.")
     if failed:
         raise Failed(f"{failed} out of {len(levels)} operation(s) failed.")
 
 
-def _levels(found: argparse.Namespace) -> dict[str, int]:
+def _levels(args: argparse.Namespace) -> dict[str, int]:
     levels: dict[str, int] = {}
-    for text in found.feature:
+    for text in args.feature:
         name, equals, level = text.partition("=")
-        if found.command == "disable":
+        if args.command == "disable":
             levels[text] = 0
         elif not equals or not level.isdigit():
             raise Failed(f"Can't parse feature=level string {text}: equals sign and a number are needed")
         else:
             levels[name] = int(level)
-    release = getattr(found, "metadata", None)
+    release = getattr(args, "metadata", None)
     if release is not None:
         if release not in RELEASES:
             raise Failed(f"Unknown metadata.version {release}. Supported metadata.version are: {', '.join(RELEASES)}")
         levels[METADATA_VERSION] = RELEASES.index(release) + FIRST_LEVEL
     if not levels:
-        raise Failed(f"You must specify at least one feature to {found.command}")
+        raise Failed(f"You must specify at least one feature to {args.command}")
     return levels

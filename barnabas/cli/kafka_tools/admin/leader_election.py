@@ -6,13 +6,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser
 from barnabas.cli.kafka_tools.common import Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.reassignments import Partition
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.reassignments import Partition, election_results
+from barnabas.wire.errors import ErrorCode
 
 EXAMPLE = '{"partitions": [{"topic": "foo", "partition": 1}]}'
 WHICH = ("topic", "all-topic-partitions", "path-to-json-file")
@@ -48,23 +47,21 @@ def main(arguments: Sequence[str]) -> int:
 def _elect(options: Options) -> None:
     _check(options)
     if options.has("admin.config") and not options.has("command-config"):
-        options.given["command-config"] = options.given["admin.config"]
+        options.values["command-config"] = options.values["admin.config"]
     kind = str(options.only("election-type"))
     if kind not in KINDS:
         raise Failed(f"Cannot parse argument '{kind}' of option election-type")
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.admin.reassignments import election_results
-    from barnabas.wire.errors import ErrorCode
-
     with connect(options) as cluster:
         results = election_results(cluster, _partitions(options), KINDS[kind])
-    elected = [one for one, error in results.items() if error is None]
-    standing = [one for one, error in results.items() if error and error.code is ErrorCode.ELECTION_NOT_NEEDED]
+    elected = [partition for partition, error in results.items() if error is None]
+    standing = [
+        partition for partition, error in results.items() if error and error.code is ErrorCode.ELECTION_NOT_NEEDED
+    ]
     if elected:
         print(f"Successfully completed leader election ({kind.upper()}) for partitions {_listed(elected)}")
     if standing:
         print(f"Valid replica already elected for partitions {_listed(standing)}")
-    failed = {one: error for one, error in results.items() if error and one not in standing}
+    failed = {partition: error for partition, error in results.items() if error and partition not in standing}
     for (topic, index), error in failed.items():
         print(
             f"Error completing leader election ({kind.upper()}) for partition: {topic}-{index}: {exception_of(error)}"
@@ -94,14 +91,14 @@ def _partitions(options: Options) -> list[Partition] | None:
         return [(str(options.only("topic")), int(options.only("partition")))]
     try:
         content = json.loads(Path(str(options.only("path-to-json-file"))).read_text(encoding="utf-8"))
-        found = [(str(one["topic"]), int(one["partition"])) for one in content["partitions"]]
+        partitions = [(str(entry["topic"]), int(entry["partition"])) for entry in content["partitions"]]
     except (KeyError, TypeError, ValueError) as error:
         raise Failed(f"Replica election data is not as in {EXAMPLE}: {error}") from None
-    if len(set(found)) < len(found):
+    if len(set(partitions)) < len(partitions):
         raise Failed("Replica election data contains duplicate partitions")
-    if not found:
+    if not partitions:
         raise Failed("Replica election data is empty")
-    return found
+    return partitions
 
 
 def _listed(partitions: Sequence[Partition]) -> str:

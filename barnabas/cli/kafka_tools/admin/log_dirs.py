@@ -8,6 +8,11 @@ from collections.abc import Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.cluster import describe_cluster
+from barnabas.client.admin.log_dirs import broker_log_dirs
+from barnabas.client.errors import error_for
+from barnabas.wire.messages.log_dirs import DescribeLogDirsResult
 
 PARSER = Parser(
     "kafka-log-dirs",
@@ -24,15 +29,13 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.client.tools import brokers as client
-
     if not arguments:
         raise Usage(PARSER.purpose)
     options = PARSER.parse(arguments)
     options.require("bootstrap-server", "describe")
     topics = [topic for topic in options.only("topic-list").split(",") if topic]
     with connect(options) as cluster:
-        known = sorted(broker.broker_id for broker in client.describe_cluster(cluster).brokers)
+        known = sorted(broker.broker_id for broker in describe_cluster(cluster, with_fenced=False).brokers)
         chosen = _numbers(options.only("broker-list")) or known
         missing = [str(broker) for broker in chosen if broker not in known]
         if missing:
@@ -41,9 +44,9 @@ def main(arguments: Sequence[str]) -> int:
             print(f"ERROR: {what}. Current existent brokers: {existing}", file=sys.stderr)
             return 1
         print("Querying brokers for log directories information")
-        found = [{"broker": broker, "logDirs": _dirs(client.log_dirs(cluster, broker, topics))} for broker in chosen]
+        reports = [{"broker": broker, "logDirs": _dirs(broker_log_dirs(cluster, broker, topics))} for broker in chosen]
     print(f"Received log directory information from brokers {','.join(map(str, chosen))}")
-    print(json.dumps({"brokers": found, "version": 1}, separators=(",", ":"), ensure_ascii=False))
+    print(json.dumps({"brokers": reports, "version": 1}, separators=(",", ":"), ensure_ascii=False))
     return 0
 
 
@@ -54,25 +57,20 @@ def _numbers(text: str | None) -> list[int]:
     return [int(word) for word in words]
 
 
-def _dirs(results: Sequence[object]) -> list[dict[str, object]]:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.errors import error_for
-    from barnabas.wire.messages.log_dirs import DescribeLogDirsResult
-
-    found: list[dict[str, object]] = []
+def _dirs(results: Sequence[DescribeLogDirsResult]) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = []
     for result in results:
-        assert isinstance(result, DescribeLogDirsResult)
         error = error_for(result.error_code, "log directories")
         partitions = [
             {
-                "partition": f"{topic.name}-{one.partition_index}",
-                "size": one.partition_size,
-                "offsetLag": one.offset_lag,
-                "isFuture": one.is_future_key,
+                "partition": f"{topic.name}-{partition.partition_index}",
+                "size": partition.partition_size,
+                "offsetLag": partition.offset_lag,
+                "isFuture": partition.is_future_key,
             }
             for topic in result.topics
-            for one in topic.partitions
+            for partition in topic.partitions
         ]
         text = None if error is None else exception_of(error)
-        found.append({"partitions": partitions, "error": text, "logDir": result.log_dir})
-    return found
+        rows.append({"partitions": partitions, "error": text, "logDir": result.log_dir})
+    return rows

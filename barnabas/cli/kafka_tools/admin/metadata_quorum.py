@@ -6,14 +6,13 @@ import argparse
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.common import Failed
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect, print_table
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.raft import DescribeQuorumResponse, DescribeQuorumResponseReplicaState
+from barnabas.client.admin.cluster import describe_cluster, describe_quorum
+from barnabas.client.cluster import Cluster
+from barnabas.wire.messages.raft import DescribeQuorumResponse, DescribeQuorumResponseReplicaState
+from barnabas.wire.types import ZERO_UUID, uuid_to_text
 
 NAME = "kafka-metadata-quorum"
 UNKNOWN = -1
@@ -33,54 +32,50 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    found = make_parser().parse_args(list(arguments))
+    args = make_parser().parse_args(list(arguments))
     try:
-        _describe(found)
+        _describe(args)
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _describe(found: argparse.Namespace) -> None:
-    if found.status and found.replication:
+def _describe(args: argparse.Namespace) -> None:
+    if args.status and args.replication:
         raise Failed("Only one of --status or --replication should be specified with describe sub-command")
-    if not (found.status or found.replication):
+    if not (args.status or args.replication):
         raise Failed("One of --status or --replication must be specified with describe sub-command")
-    if found.status and found.human_readable:
+    if args.status and args.human_readable:
         raise Failed("The option --human-readable is only supported along with --replication")
-    from barnabas.client.tools.brokers import describe_quorum
-
-    with connect(found) as cluster:
-        answer = describe_quorum(cluster)
-        if found.replication:
-            _print_replication(answer, is_readable=found.human_readable)
+    with connect(args) as cluster:
+        response = describe_quorum(cluster)
+        if args.replication:
+            _print_replication(response, is_readable=args.human_readable)
         else:
-            _print_status(cluster, answer)
+            _print_status(cluster, response)
 
 
-def _print_status(cluster: Cluster, answer: DescribeQuorumResponse) -> None:
-    from barnabas.client.tools.brokers import describe_cluster
-
-    quorum = answer.topics[0].partitions[0]
-    leader = next((one for one in quorum.current_voters if one.replica_id == quorum.leader_id), None)
-    followers = [one for one in quorum.current_voters if one.replica_id != quorum.leader_id]
+def _print_status(cluster: Cluster, response: DescribeQuorumResponse) -> None:
+    quorum = response.topics[0].partitions[0]
+    leader = next((voter for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), None)
+    followers = [voter for voter in quorum.current_voters if voter.replica_id != quorum.leader_id]
     lag = lag_ms = 0
     if leader is not None and followers:
-        lag = max(leader.log_end_offset - one.log_end_offset for one in followers)
-        caught_up = min(one.last_caught_up_timestamp for one in followers)
+        lag = max(leader.log_end_offset - follower.log_end_offset for follower in followers)
+        caught_up = min(follower.last_caught_up_timestamp for follower in followers)
         known = caught_up != UNKNOWN and leader.last_caught_up_timestamp != UNKNOWN
         lag_ms = leader.last_caught_up_timestamp - caught_up if known else UNKNOWN
-    endpoints = {node.node_id: [f"{e.name}://{e.host}:{e.port}" for e in node.listeners] for node in answer.nodes}
+    endpoints = {node.node_id: [f"{e.name}://{e.host}:{e.port}" for e in node.listeners] for node in response.nodes}
     lines = {
-        "ClusterId": describe_cluster(cluster).cluster_id,
+        "ClusterId": describe_cluster(cluster, with_fenced=False).cluster_id,
         "LeaderId": quorum.leader_id,
         "LeaderEpoch": quorum.leader_epoch,
         "HighWatermark": quorum.high_watermark,
         "MaxFollowerLag": lag,
         "MaxFollowerLagTimeMs": lag_ms,
-        "CurrentVoters": f"[{', '.join(_node(one, endpoints) for one in quorum.current_voters)}]",
-        "CurrentObservers": f"[{', '.join(_node(one, {}) for one in quorum.observers)}]",
+        "CurrentVoters": f"[{', '.join(_node(voter, endpoints) for voter in quorum.current_voters)}]",
+        "CurrentObservers": f"[{', '.join(_node(observer, {}) for observer in quorum.observers)}]",
     }
     for name, value in lines.items():
         print(f"{name + ':':<24}{value}")
@@ -95,33 +90,31 @@ def _node(state: DescribeQuorumResponseReplicaState, endpoints: dict[int, list[s
 
 
 def _directory(state: DescribeQuorumResponseReplicaState, *, null: str, quote: bool) -> str:
-    from barnabas.wire.types import ZERO_UUID, uuid_to_text
-
     if state.replica_directory_id == ZERO_UUID:
         return null
     text = uuid_to_text(state.replica_directory_id)
     return f'"{text}"' if quote else text
 
 
-def _print_replication(answer: DescribeQuorumResponse, *, is_readable: bool) -> None:
-    quorum = answer.topics[0].partitions[0]
-    leader = next((one for one in quorum.current_voters if one.replica_id == quorum.leader_id), None)
+def _print_replication(response: DescribeQuorumResponse, *, is_readable: bool) -> None:
+    quorum = response.topics[0].partitions[0]
+    leader = next((voter for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), None)
     end = UNKNOWN if leader is None else leader.log_end_offset
-    followers = [one for one in quorum.current_voters if one is not leader]
-    states = [*(() if leader is None else ((leader, "Leader"),)), *((one, "Follower") for one in followers)]
-    states += [(one, "Observer") for one in quorum.observers]
+    followers = [voter for voter in quorum.current_voters if voter is not leader]
+    states = [*(() if leader is None else ((leader, "Leader"),)), *((follower, "Follower") for follower in followers)]
+    states += [(observer, "Observer") for observer in quorum.observers]
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     rows = [
         (
-            one.replica_id,
-            _directory(one, null="AAAAAAAAAAAAAAAAAAAAAA", quote=False),
-            one.log_end_offset,
-            end - one.log_end_offset,
-            _time(one.last_fetch_timestamp, now_ms, is_readable=is_readable),
-            _time(one.last_caught_up_timestamp, now_ms, is_readable=is_readable),
+            state.replica_id,
+            _directory(state, null="AAAAAAAAAAAAAAAAAAAAAA", quote=False),
+            state.log_end_offset,
+            end - state.log_end_offset,
+            _time(state.last_fetch_timestamp, now_ms, is_readable=is_readable),
+            _time(state.last_caught_up_timestamp, now_ms, is_readable=is_readable),
             status,
         )
-        for one, status in states
+        for state, status in states
     ]
     head = ("NodeId", "DirectoryId", "LogEndOffset", "Lag", "LastFetchTimestamp", "LastCaughtUpTimestamp", "Status")
     print_table(head, rows)

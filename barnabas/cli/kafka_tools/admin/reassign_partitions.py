@@ -7,17 +7,21 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from random import randrange
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.reassignments import Partition
-    from barnabas.client.cluster import Cluster
+from barnabas.client.admin.cluster import describe_cluster
+from barnabas.client.admin.configs import DELETE, SET, ConfigChange, alter_config
+from barnabas.client.admin.reassignments import Partition, ongoing, reassign
+from barnabas.client.admin.topics import describe_topics
+from barnabas.client.cluster import Cluster
+from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
 
 Plan = dict["Partition", list[int]]
 ACTIONS = ("cancel", "execute", "generate", "list", "verify")
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
 EXAMPLE = '{"partitions": [{"topic": "foo", "partition": 1, "replicas": [1, 2, 3]}], "version": 1}'
 
 PARSER = Parser(
@@ -57,30 +61,28 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check(options: Options) -> str:
-    given = [action for action in ACTIONS if options.has(action)]
-    if len(given) != 1:
+    actions = [action for action in ACTIONS if options.has(action)]
+    if len(actions) != 1:
         listed = ", ".join(f"--{action}" for action in ACTIONS)
         raise Usage(f"Command must include exactly one action: {listed}")
     options.require("bootstrap-server")
-    if given[0] == "generate":
+    if actions[0] == "generate":
         options.require("broker-list", "topics-to-move-json-file")
-    elif given[0] != "list":
+    elif actions[0] != "list":
         options.require("reassignment-json-file")
-    return given[0]
+    return actions[0]
 
 
 # --- actions
 
 
 def _list(cluster: Cluster, options: Options) -> None:  # noqa: ARG001 - as the others
-    from barnabas.client.admin.reassignments import ongoing
-
-    found = ongoing(cluster)
-    if not found:
+    reassignments = ongoing(cluster)
+    if not reassignments:
         print("No partition reassignments found.")
         return
     print("Current partition reassignments:")
-    for (topic, index), state in sorted(found.items()):
+    for (topic, index), state in sorted(reassignments.items()):
         text = f"{topic}-{index}: replicas: {_ids(state.replicas)}."
         text += f" adding: {_ids(state.adding)}." if state.adding else ""
         text += f" removing: {_ids(state.removing)}." if state.removing else ""
@@ -88,8 +90,6 @@ def _list(cluster: Cluster, options: Options) -> None:  # noqa: ARG001 - as the 
 
 
 def _execute(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.reassignments import ongoing, reassign
-
     plan = _plan(options)
     going_on = ongoing(cluster)
     if going_on and not options.has("additional"):
@@ -102,35 +102,31 @@ def _execute(cluster: Cluster, options: Options) -> None:
     print(f"Current partition replica assignment\n\n{_json(current)}\n")
     print("Save this to use as the --reassignment-json-file option during rollback")
     if options.has("throttle"):
-        from barnabas.cli.kafka_tools.admin.replication_throttles import set_throttles
-
         print(
             "Warning: You must run --verify periodically, until the reassignment completes, to ensure the throttle is "
             "removed."
         )
-        set_throttles(cluster, current, plan, int(options.only("throttle")))
+        _set_throttles(cluster, current, plan, int(options.only("throttle")))
         print(f"The inter-broker throttle limit was set to {options.only('throttle')} B/s")
     reassign(cluster, plan)
     print(f"Successfully started partition reassignment{_s(plan)} for {_listed(plan, ',')}")
 
 
 def _verify(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.reassignments import ongoing
-
     plan = _plan(options)
     going_on = ongoing(cluster)
     current = _current(cluster, plan)
     print("Status of partition reassignment:")
-    for one, replicas in sorted(plan.items()):
-        name = f"{one[0]}-{one[1]}"
-        if one in going_on:
+    for partition, replicas in sorted(plan.items()):
+        name = f"{partition[0]}-{partition[1]}"
+        if partition in going_on:
             print(f"Reassignment of partition {name} is still in progress.")
-        elif current[one] == replicas:
+        elif current[partition] == replicas:
             print(f"Reassignment of partition {name} is completed.")
         else:
             print(
-                f"There is no active reassignment of partition {name}, but replica set is {_ids(current[one])} rather "
-                f"than {_ids(replicas)}."
+                f"There is no active reassignment of partition {name}, but replica set is "
+                f"{_ids(current[partition])} rather than {_ids(replicas)}."
             )
     print()
     if not going_on and not options.has("preserve-throttles"):
@@ -138,10 +134,8 @@ def _verify(cluster: Cluster, options: Options) -> None:
 
 
 def _cancel(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.reassignments import ongoing, reassign
-
     plan = _plan(options)
-    active = sorted(one for one in ongoing(cluster) if one in plan)
+    active = sorted(partition for partition in ongoing(cluster) if partition in plan)
     if active:
         reassign(cluster, dict.fromkeys(active))
         print(f"Successfully cancelled partition reassignment{_s(active)} for: {_listed(active, ',')}")
@@ -153,32 +147,26 @@ def _cancel(cluster: Cluster, options: Options) -> None:
 
 
 def _clear_throttles(cluster: Cluster, plan: Plan) -> None:
-    from barnabas.cli.kafka_tools.admin.replication_throttles import clear_throttles
-
     topics = sorted({topic for topic, _ in plan})
-    brokers = clear_throttles(cluster, topics)
+    brokers = _remove_throttles(cluster, topics)
     print(f"Clearing broker-level throttles on broker{_s(brokers)} {_ids(brokers)}")
     print(f"Clearing topic-level throttles on topic{_s(topics)} {','.join(topics)}")
 
 
 def _generate(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.cluster import describe_cluster
-    from barnabas.client.admin.topics import describe_topics
-    from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
-
     brokers = _broker_ids(str(options.only("broker-list")))
     content = _read(str(options.only("topics-to-move-json-file")))
     try:
-        names = [str(one["topic"]) for one in content["topics"]]
+        names = [str(topic["topic"]) for topic in content["topics"]]
     except (KeyError, TypeError):
         raise Failed("Failed to parse the topics to move") from None
-    racks = {one.broker_id: one.rack for one in describe_cluster(cluster).brokers}
+    racks = {broker.broker_id: broker.rack for broker in describe_cluster(cluster).brokers}
     missing = [broker for broker in brokers if broker not in racks]
     if missing:
         raise Failed(f"Unknown broker id(s) {_ids(missing)}")
     current: Plan = {}
     proposed: Plan = {}
-    usable = [UsableBroker(one, None if options.has("disable-rack-aware") else racks[one]) for one in brokers]
+    usable = [UsableBroker(broker, None if options.has("disable-rack-aware") else racks[broker]) for broker in brokers]
     for topic in describe_topics(cluster, names):
         name = topic.name or ""
         placer = ReplicaPlacer(usable, randrange(len(usable)))
@@ -201,8 +189,8 @@ def _plan(options: Options) -> Plan:
     content = _read(str(options.only("reassignment-json-file")))
     try:
         entries = [
-            ((str(one["topic"]), int(one["partition"])), [int(broker) for broker in one["replicas"]])
-            for one in content["partitions"]
+            ((str(entry["topic"]), int(entry["partition"])), [int(broker) for broker in entry["replicas"]])
+            for entry in content["partitions"]
         ]
     except (KeyError, TypeError, ValueError):
         raise Failed(f"a plan has the form {EXAMPLE}") from None
@@ -210,7 +198,7 @@ def _plan(options: Options) -> Plan:
         raise Failed("Partition reassignment list cannot be empty")
     plan = dict(entries)
     if len(plan) < len(entries):
-        twice = sorted({one for one, _ in entries if sum(other == one for other, _ in entries) > 1})
+        twice = sorted({partition for partition, _ in entries if sum(other == partition for other, _ in entries) > 1})
         raise Failed(f"Partition reassignment contains duplicate topic partitions: {_listed(twice, ',')}")
     for (topic, index), replicas in entries:
         if not replicas:
@@ -228,16 +216,16 @@ def _read(path: str) -> Any:
 
 
 def _current(cluster: Cluster, plan: Iterable[Partition]) -> Plan:
-    from barnabas.client.admin.topics import describe_topics
-
     topics = describe_topics(cluster, list(dict.fromkeys(topic for topic, _ in plan)))
     known = {
-        (topic.name or "", one.partition_index): list(one.replica_nodes) for topic in topics for one in topic.partitions
+        (topic.name or "", partition.partition_index): list(partition.replica_nodes)
+        for topic in topics
+        for partition in topic.partitions
     }
-    missing = [one for one in plan if one not in known]
+    missing = [partition for partition in plan if partition not in known]
     if missing:
         raise Failed(f"The partition {_listed(missing, ',')} does not exist")
-    return {one: known[one] for one in plan}
+    return {partition: known[partition] for partition in plan}
 
 
 def _json(plan: Mapping[Partition, Sequence[int]]) -> str:
@@ -250,12 +238,12 @@ def _json(plan: Mapping[Partition, Sequence[int]]) -> str:
 
 def _broker_ids(text: str) -> list[int]:
     try:
-        found = [int(part) for part in text.split(",")]
+        brokers = [int(part) for part in text.split(",")]
     except ValueError:
         raise Failed(f"--broker-list takes ids of brokers, not {text}") from None
-    if len(set(found)) < len(found):
+    if len(set(brokers)) < len(brokers):
         raise Failed(f"Broker list contains duplicate entries: {text}")
-    return found
+    return brokers
 
 
 def _ids(brokers: Iterable[int]) -> str:
@@ -268,3 +256,48 @@ def _listed(partitions: Iterable[Partition], separator: str) -> str:
 
 def _s(items: Sequence[object] | Mapping[Any, object]) -> str:
     return "" if len(items) == 1 else "s"
+
+
+# --- throttles (KIP-73)
+#
+# The rate is for what a broker sends as a leader and what it receives as a follower. The leaders' replicas from which
+# partitions are copied are throttled, and the followers' replicas that are new.
+
+
+def _set_throttles(
+    cluster: Cluster,
+    current: Mapping[Partition, Sequence[int]],
+    plan: Mapping[Partition, Sequence[int]],
+    bytes_per_second: int,
+) -> None:
+    """Throttle what moves between `current` and `plan`."""
+    replicas: dict[str, dict[str, list[str]]] = {}
+    brokers: set[int] = set()
+    for (topic, index), planned in plan.items():
+        old = current[topic, index]
+        new = [broker for broker in planned if broker not in old]
+        if not new:
+            continue
+        brokers.update(old, new)
+        keys = replicas.setdefault(topic, {LEADERS: [], FOLLOWERS: []})
+        keys[LEADERS] += [f"{index}:{broker}" for broker in old]
+        keys[FOLLOWERS] += [f"{index}:{broker}" for broker in new]
+    for topic, keys in replicas.items():
+        _alter(cluster, "topic", topic, {key: ",".join(listed) for key, listed in keys.items()})
+    for broker in sorted(brokers):
+        _alter(cluster, "broker", str(broker), dict.fromkeys(RATES, str(bytes_per_second)))
+
+
+def _remove_throttles(cluster: Cluster, topics: Iterable[str]) -> list[int]:
+    """Remove the throttles of all brokers and of these topics; returns the brokers."""
+    brokers = [broker.broker_id for broker in describe_cluster(cluster).brokers]
+    for broker in brokers:
+        _alter(cluster, "broker", str(broker), dict.fromkeys(RATES))
+    for topic in topics:
+        _alter(cluster, "topic", topic, dict.fromkeys((LEADERS, FOLLOWERS)))
+    return brokers
+
+
+def _alter(cluster: Cluster, kind: str, name: str, values: Mapping[str, str | None]) -> None:
+    changes = [ConfigChange(key, DELETE if value is None else SET, value) for key, value in values.items()]
+    alter_config(cluster, kind, name, changes)

@@ -5,18 +5,27 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import INTERNAL_TOPICS, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.messages.configs import DescribeConfigsResourceResult
-    from barnabas.wire.messages.metadata import (
-        DescribeTopicPartitionsResponsePartition,
-        DescribeTopicPartitionsResponseTopic,
-    )
+from barnabas.cli.kafka_tools.failure import sentence
+from barnabas.client.admin.configs import topic_configs
+from barnabas.client.admin.topics import (
+    add_partitions,
+    all_topics,
+    create_topic,
+    delete_topics,
+    describe_topic_partitions,
+    partition_counts,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.configs import DescribeConfigsResourceResult
+from barnabas.wire.messages.metadata import (
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from barnabas.wire.types import ZERO_UUID, uuid_from_text, uuid_to_text
 
 ACTIONS = ("list", "describe", "create", "alter", "delete")
 REPORTS = (
@@ -72,8 +81,6 @@ def main(arguments: Sequence[str]) -> int:
     except Usage:
         raise
     except Exception as error:
-        from barnabas.cli.kafka_tools.failure import sentence
-
         text = sentence(error)
         if text is None:
             raise
@@ -96,8 +103,6 @@ def _run(cluster: Cluster, options: Options) -> None:
     elif options.has("describe"):
         _describe(cluster, options)
     else:
-        from barnabas.client.admin.topics import delete_topics
-
         names = _existing(cluster, options)
         if names:
             delete_topics(cluster, names)
@@ -158,10 +163,8 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 def _names(cluster: Cluster, options: Options) -> list[str]:
     """The topics of `--topic`, sorted; all without it."""
-    from barnabas.client.tools import topics
-
     pattern = _pattern(options.get("topic")) if options.has("topic") else None
-    names = [topic.name or "" for topic in topics.all_topics(cluster)]
+    names = [topic.name or "" for topic in all_topics(cluster)]
     if options.has("exclude-internal"):
         names = [name for name in names if name not in INTERNAL_TOPICS]
     return names if pattern is None else [name for name in names if pattern.fullmatch(name)]
@@ -182,17 +185,17 @@ def _assignment(options: Options) -> list[list[int]]:
     text = options.get("replica-assignment")
     if not text:
         return []
-    found: list[list[int]] = []
+    partitions: list[list[int]] = []
     for index, part in enumerate(text.split(",")):
         brokers = [_number(broker) for broker in part.split(":")]
         twice = sorted({broker for broker in brokers if brokers.count(broker) > 1})
         if twice:
             listed = ",".join(map(str, twice))
             raise ValueError(f"Partition replica lists may not contain duplicate entries: {listed}")
-        found.append(brokers)
-        if len(brokers) != len(found[0]):
+        partitions.append(brokers)
+        if len(brokers) != len(partitions[0]):
             raise ValueError(f"Partition {index} has different replication factor: {brokers}")
-    return found
+    return partitions
 
 
 def _number(text: str) -> int:
@@ -205,15 +208,12 @@ def _number(text: str) -> int:
 def _configs(options: Options) -> dict[str, str]:
     pairs = [re.split(r"\s*=\s*", text) for text in options.all("config")]
     if any(len(pair) != 2 or not pair[1] for pair in pairs):
-        wanted = 'Invalid topic config: all configs to be added must be in the format "key=val".'
-        raise ValueError(f"requirement failed: {wanted}")
+        problem = 'Invalid topic config: all configs to be added must be in the format "key=val".'
+        raise ValueError(f"requirement failed: {problem}")
     return {key.strip(): value.strip() for key, value in pairs}
 
 
 def _create(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.topics import create_topic
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     name, partitions, factor = (options.get(option) for option in ("topic", "partitions", "replication-factor"))
     assignment, configs = _assignment(options), _configs(options)
     if "." in name or "_" in name:
@@ -244,9 +244,6 @@ def _create(cluster: Cluster, options: Options) -> None:
 
 
 def _alter(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.admin.topics import add_partitions
-    from barnabas.client.tools.topics import partition_counts
-
     names = _existing(cluster, options)
     if not names:
         return
@@ -259,37 +256,32 @@ def _alter(cluster: Cluster, options: Options) -> None:
 
 
 def _describe(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.tools import topics
-
     names = _described(cluster, options)
     if not names:
         return
     limit = options.get("partition-size-limit-per-response") or 2000
-    configs = topics.topic_configs(cluster, names)
+    configs = topic_configs(cluster, names)
     reports = [name for name in REPORTS if options.has(name)]
-    for topic in topics.describe(cluster, names, limit):
+    for topic in describe_topic_partitions(cluster, names, limit):
         config = configs[topic.name or ""]
         own = [f"{entry.name}={entry.value}" for entry in config if entry.config_source != DEFAULT_CONFIG]
         if not reports and (own or not options.has("topics-with-overrides")):
             _print_topic(topic, own)
         if not options.has("topics-with-overrides"):
-            for partition in sorted(topic.partitions, key=lambda one: one.partition_index):
+            for partition in sorted(topic.partitions, key=lambda each: each.partition_index):
                 if not reports or any(_is_reported(report, partition, config, cluster) for report in reports):
                     _print_partition(topic.name or "", partition)
 
 
 def _described(cluster: Cluster, options: Options) -> list[str]:
-    from barnabas.client.tools import topics
-    from barnabas.wire.types import ZERO_UUID, uuid_from_text
-
     text = options.get("topic-id")
     if text is not None:
-        wanted = uuid_from_text(text)
-        if wanted != ZERO_UUID:
-            found = [topic.name or "" for topic in topics.all_topics(cluster) if topic.topic_id == wanted]
-            if not found and not options.has("if-exists"):
+        topic_id = uuid_from_text(text)
+        if topic_id != ZERO_UUID:
+            names = [topic.name or "" for topic in all_topics(cluster) if topic.topic_id == topic_id]
+            if not names and not options.has("if-exists"):
                 raise ValueError(f"TopicId '{text}' does not exist as expected")
-            return found
+            return names
     return _existing(cluster, options)
 
 
@@ -309,8 +301,6 @@ def _is_reported(
 
 
 def _print_topic(topic: DescribeTopicPartitionsResponseTopic, configs: Sequence[str]) -> None:
-    from barnabas.wire.types import uuid_to_text
-
     factor = len(topic.partitions[0].replica_nodes)
     print(
         f"Topic: {topic.name}",

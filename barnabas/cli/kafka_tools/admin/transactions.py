@@ -7,16 +7,23 @@ import re
 import sys
 from collections.abc import Sequence
 from time import time_ns
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.common import Failed
 from barnabas.cli.kafka_tools.subcommands import ToolParser, add_server, connect, print_table
-
-if TYPE_CHECKING:
-    from barnabas.client.admin.transactions import OpenTransaction
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.wire.messages.transactions import ProducerState
+from barnabas.client.admin.topics import all_topics
+from barnabas.client.admin.transactions import (
+    OpenTransaction,
+    abort_in_partition,
+    describe_producers,
+    describe_transaction,
+    fence_producer,
+    hanging_transactions,
+    list_transactions,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.client.offsets import TopicPartition
+from barnabas.wire.messages.transactions import ProducerState
 
 NAME = "kafka-transactions"
 MINUTE_MS = 60_000
@@ -28,16 +35,18 @@ def make_parser() -> argparse.ArgumentParser:
     add_server(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     listed = commands.add_parser("list", help="List transactions.")
-    listed.add_argument("--duration-filter", type=int, metavar="MS", help="Only those that are open for longer.")
+    listed.add_argument("--duration-filter", type=int, metavar="MS", help="Only transactions that are open for longer.")
     listed.add_argument("--transactional-id-pattern", metavar="REGEX", help="Only ids that match.")
     described = commands.add_parser("describe", help="Describe the transaction of a transactional id.")
     described.add_argument("--transactional-id", required=True, metavar="ID", help="The transactional id.")
     producers = commands.add_parser("describe-producers", help="Describe the producers of a partition.")
     producers.add_argument("--broker-id", type=int, metavar="ID", help="Ask this broker; Barnabas is the only one.")
     _add_partition(producers)
-    hanging = commands.add_parser("find-hanging", help="Find transactions that no coordinator knows.")
+    hanging = commands.add_parser("find-hanging", help="Find transactions that their coordinator does not know.")
     hanging.add_argument("--broker-id", type=int, metavar="ID", help="All partitions of this broker.")
-    hanging.add_argument("--max-transaction-timeout", type=int, default=15, metavar="MINUTES", help="How long is long.")
+    hanging.add_argument(
+        "--max-transaction-timeout", type=int, default=15, metavar="MINUTES", help="The longest transaction timeout."
+    )
     _add_partition(hanging, is_required=False)
     abort = commands.add_parser("abort", help="Abort a transaction that hangs in a partition.")
     _add_partition(abort)
@@ -56,7 +65,7 @@ def _add_partition(parser: argparse.ArgumentParser, *, is_required: bool = True)
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    found = make_parser().parse_args(list(arguments))
+    args = make_parser().parse_args(list(arguments))
     commands = {
         "list": _list,
         "describe": _describe,
@@ -66,50 +75,43 @@ def main(arguments: Sequence[str]) -> int:
         "forceTerminateTransaction": _terminate,
     }
     try:
-        with connect(found) as cluster:
-            commands[found.command](cluster, found)
+        with connect(args) as cluster:
+            commands[args.command](cluster, args)
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
     return 0
 
 
-def _list(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import list_transactions
-
-    pattern = re.compile(found.transactional_id_pattern or ".*")
+def _list(cluster: Cluster, args: argparse.Namespace) -> None:
+    pattern = re.compile(args.transactional_id_pattern or ".*")
     rows = [
-        (one.transactional_id, one.coordinator, one.producer_id, one.state)
-        for one in list_transactions(cluster, older_than_ms=found.duration_filter)
-        if pattern.fullmatch(one.transactional_id)
+        (transaction.transactional_id, transaction.coordinator, transaction.producer_id, transaction.state)
+        for transaction in list_transactions(cluster, older_than_ms=args.duration_filter)
+        if pattern.fullmatch(transaction.transactional_id)
     ]
     print_table(("TransactionalId", "Coordinator", "ProducerId", "TransactionState"), rows)
 
 
-def _describe(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import describe_transaction
-    from barnabas.client.errors import NotFound
-
-    name = found.transactional_id
+def _describe(cluster: Cluster, args: argparse.Namespace) -> None:
+    name = args.transactional_id
     try:
-        coordinator, one = describe_transaction(cluster, name)
+        coordinator, transaction = describe_transaction(cluster, name)
     except NotFound:
         reason = f"DescribeTransactions request for transactionalId `{name}` failed because the ID could not be found"
         what = f"Failed to describe transaction state of transactional-id `{name}`"
         raise Failed(f"{what}: {reason}. Enable debug logging for additional detail.") from None
-    start = one.transaction_start_time_ms
-    partitions = ",".join(f"{topic.topic}-{index}" for topic in one.topics for index in topic.partitions)
+    start = transaction.transaction_start_time_ms
+    partitions = ",".join(f"{topic.topic}-{index}" for topic in transaction.topics for index in topic.partitions)
     times = ("None", "None") if start < 0 else (start, time_ns() // 1_000_000 - start)
     head = ["CoordinatorId", "TransactionalId", "ProducerId", "ProducerEpoch", "TransactionState"]
     head += ["TransactionTimeoutMs", "CurrentTransactionStartTimeMs", "TransactionDurationMs", "TopicPartitions"]
-    row = (coordinator, name, one.producer_id, one.producer_epoch, one.transaction_state)
-    print_table(head, [(*row, one.transaction_timeout_ms, *times, partitions)])
+    row = (coordinator, name, transaction.producer_id, transaction.producer_epoch, transaction.transaction_state)
+    print_table(head, [(*row, transaction.transaction_timeout_ms, *times, partitions)])
 
 
-def _producers(cluster: Cluster, found: argparse.Namespace) -> list[ProducerState]:
-    from barnabas.client.admin.transactions import describe_producers
-
-    where = (found.topic, found.partition)
+def _producers(cluster: Cluster, args: argparse.Namespace) -> list[ProducerState]:
+    where = (args.topic, args.partition)
     _check_partition(cluster, where)
     return describe_producers(cluster, [where])[where]
 
@@ -120,81 +122,84 @@ def _check_partition(cluster: Cluster, where: TopicPartition) -> None:
         raise Failed(f"topic {where[0]} has {count} partitions, and {where[1]} is not one of them")
 
 
-def _describe_producers(cluster: Cluster, found: argparse.Namespace) -> None:
+def _describe_producers(cluster: Cluster, args: argparse.Namespace) -> None:
     head = ("ProducerId", "ProducerEpoch", "LatestCoordinatorEpoch", "LastSequence", "LastTimestamp")
     rows = []
-    for one in _producers(cluster, found):
-        start = one.current_txn_start_offset
-        row = (one.producer_id, one.producer_epoch, one.coordinator_epoch, one.last_sequence, one.last_timestamp)
+    for producer in _producers(cluster, args):
+        start = producer.current_txn_start_offset
+        row = (
+            producer.producer_id,
+            producer.producer_epoch,
+            producer.coordinator_epoch,
+            producer.last_sequence,
+            producer.last_timestamp,
+        )
         rows.append((*row, "None" if start < 0 else start))
     print_table((*head, "CurrentTransactionStartOffset"), rows)
 
 
-def _find_hanging(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import hanging_transactions
-    from barnabas.client.tools.topics import all_topics
-
-    if found.topic is None and found.broker_id is None:
+def _find_hanging(cluster: Cluster, args: argparse.Namespace) -> None:
+    if args.topic is None and args.broker_id is None:
         what = "The `find-hanging` command requires either --topic or --broker-id"
         raise Failed(f"{what} to limit the scope of the search")
-    if found.partition is not None and found.topic is None:
+    if args.partition is not None and args.topic is None:
         raise Failed("The --partition argument requires --topic to be provided")
     partitions = [
-        (topic.name or "", one.partition_index)
+        (topic.name or "", partition.partition_index)
         for topic in all_topics(cluster)
-        for one in topic.partitions
-        if found.topic in {None, topic.name}
-        and found.partition in {None, one.partition_index}
-        and (found.broker_id is None or found.broker_id in one.replica_nodes)
+        for partition in topic.partitions
+        if args.topic in {None, topic.name}
+        and args.partition in {None, partition.partition_index}
+        and (args.broker_id is None or args.broker_id in partition.replica_nodes)
     ]
     now_ms = time_ns() // 1_000_000
-    idle_since = now_ms - found.max_transaction_timeout * MINUTE_MS
+    idle_since = now_ms - args.max_transaction_timeout * MINUTE_MS
     hanging = hanging_transactions(cluster, partitions, idle_since_ms=idle_since) if partitions else []
     head = ("Topic", "Partition", "ProducerId", "ProducerEpoch", "CoordinatorEpoch", "StartOffset", "LastTimestamp")
-    print_table((*head, "Duration(min)"), [_hanging_row(one, now_ms) for one in hanging])
+    print_table((*head, "Duration(min)"), [_hanging_row(transaction, now_ms) for transaction in hanging])
 
 
-def _hanging_row(one: OpenTransaction, now_ms: int) -> tuple[object, ...]:
-    state = one.producer
-    places = (one.topic, one.partition, state.producer_id, state.producer_epoch, state.coordinator_epoch)
+def _hanging_row(transaction: OpenTransaction, now_ms: int) -> tuple[object, ...]:
+    state = transaction.producer
+    places = (
+        transaction.topic,
+        transaction.partition,
+        state.producer_id,
+        state.producer_epoch,
+        state.coordinator_epoch,
+    )
     minutes = (now_ms - state.last_timestamp) // MINUTE_MS
     return (*places, state.current_txn_start_offset, state.last_timestamp, minutes)
 
 
-def _abort(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import abort_in_partition
-
-    abort_in_partition(cluster, found.topic, found.partition, _to_abort(cluster, found))
+def _abort(cluster: Cluster, args: argparse.Namespace) -> None:
+    abort_in_partition(cluster, args.topic, args.partition, _to_abort(cluster, args))
 
 
-def _to_abort(cluster: Cluster, found: argparse.Namespace) -> ProducerState:
+def _to_abort(cluster: Cluster, args: argparse.Namespace) -> ProducerState:
     """The producer that `abort` names, by the start of its transaction or by its numbers."""
-    if found.start_offset is None and found.producer_id is None:
+    if args.start_offset is None and args.producer_id is None:
         ways = "--start-offset (for brokers on 3.0 or above) or with --producer-id, --producer-epoch"
         raise Failed(
             f"The transaction to abort must be identified either with {ways}, and --coordinator-epoch "
             "(for older brokers)"
         )
-    if found.start_offset is not None:
-        for one in _producers(cluster, found):
-            if one.current_txn_start_offset == found.start_offset:
-                return one
-        where = f"offset {found.start_offset} on partition {found.topic}-{found.partition}"
+    if args.start_offset is not None:
+        for producer in _producers(cluster, args):
+            if producer.current_txn_start_offset == args.start_offset:
+                return producer
+        where = f"offset {args.start_offset} on partition {args.topic}-{args.partition}"
         raise Failed(f"Could not find any open transactions starting at {where}")
     for option in ("producer_epoch", "coordinator_epoch"):
-        if getattr(found, option) is None:
+        if getattr(args, option) is None:
             raise Failed(f"Missing required argument --{option.replace('_', '-')}")
-    from barnabas.wire.messages.transactions import ProducerState
-
-    _check_partition(cluster, (found.topic, found.partition))
+    _check_partition(cluster, (args.topic, args.partition))
     return ProducerState(
-        producer_id=found.producer_id,
-        producer_epoch=found.producer_epoch,
-        coordinator_epoch=found.coordinator_epoch,
+        producer_id=args.producer_id,
+        producer_epoch=args.producer_epoch,
+        coordinator_epoch=args.coordinator_epoch,
     )
 
 
-def _terminate(cluster: Cluster, found: argparse.Namespace) -> None:
-    from barnabas.client.admin.transactions import fence_producer
-
-    fence_producer(cluster, found.transactionalId)
+def _terminate(cluster: Cluster, args: argparse.Namespace) -> None:
+    fence_producer(cluster, args.transactionalId)

@@ -7,7 +7,6 @@ import select
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import monotonic
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import (
     BOOTSTRAP,
@@ -21,11 +20,14 @@ from barnabas.cli.kafka_tools.arguments import (
 )
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, key_values, read_properties, warn_of_unused
 from barnabas.cli.kafka_tools.data.formatters import PREFIX, Formatter, Message, formatter
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.wire.batches.records import Record
+from barnabas.client.admin.configs import topic_configs
+from barnabas.client.admin.topics import all_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer import GroupConsumer
+from barnabas.client.groups.member import GroupMember
+from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
+from barnabas.client.reader import Reader
+from barnabas.wire.batches.records import Record
 
 CONFIG = {"auto.offset.reset", "group.id", "group.instance.id", "isolation.level", "enable.auto.commit"}
 _TIMESTAMP_TYPES: dict[str, str] = {}
@@ -38,8 +40,8 @@ PARSER = Parser(
         BOOTSTRAP,
         COMMAND_CONFIG,
         Option("topic", "The topic.", "TOPIC"),
-        Option("include", "A regular expression of topics; those that exist at the start are read.", "REGEX"),
-        Option("partition", "Only this partition, from its end unless --offset says otherwise.", "NUMBER", "int"),
+        Option("include", "A regular expression of topics; the topics that exist at the start are read.", "REGEX"),
+        Option("partition", "Only this partition; from its end without --offset.", "NUMBER", "int"),
         Option("offset", "earliest, latest or a number; with --partition.", "OFFSET", default="latest"),
         Option("from-beginning", "Begin with the earliest record where the group has no offset."),
         Option("max-messages", "Stop after this number of records.", "COUNT", "int"),
@@ -47,7 +49,7 @@ PARSER = Parser(
         Option("group", "Read as a member of this group, and commit.", "GROUP"),
         Option("isolation-level", "read_uncommitted or read_committed.", "LEVEL", default="read_uncommitted"),
         Option("formatter", "DefaultMessageFormatter, LoggingMessageFormatter or NoOpMessageFormatter.", "CLASS"),
-        Option("formatter-property", "What is printed, see below; may be repeated.", "KEY=VALUE"),
+        Option("formatter-property", "A property of the formatter, see below; may be repeated.", "KEY=VALUE"),
         Option("formatter-config", "File with such properties.", "FILE"),
         Option("property", "Old name of --formatter-property.", "KEY=VALUE"),
         Option("key-deserializer", "Class of Kafka for keys, as ...LongDeserializer.", "CLASS"),
@@ -117,7 +119,7 @@ def new_name(options: Options, old: str, new: str) -> None:
         raise Usage(f"Options {names[0]} and {names[1]} cannot be specified together.")
     if options.has(old):
         print(f"Option --{old} is deprecated and will be removed in a future version. Use --{new} instead.")
-        options.given[new] = options.given.pop(old)
+        options.values[new] = options.values.pop(old)
 
 
 def consumer_config(options: Options, known: Iterable[str]) -> dict[str, str]:
@@ -228,8 +230,6 @@ def _consume(cluster: Cluster, options: Options, config: dict[str, str], printer
     if "group.id" in config:
         _read_as_member(cluster, options, config, printer)
         return
-    from barnabas.client.reader import Reader
-
     reader = Reader(cluster, _starts(cluster, options, config, topics), committed_only=_committed_only(config))
     for partition, record in reader.records(printer.idle):
         if printer.show(message_of(cluster, partition, record)):
@@ -244,16 +244,14 @@ def _topics(cluster: Cluster, options: Options) -> list[str]:
     if options.has("topic"):
         cluster.retry(lambda deadline: cluster.topic(options.only("topic"), deadline, create=True))
         return [options.only("topic")]
-    found = matching(cluster, options.only("include"))
-    if not found:
+    matched = matching(cluster, options.only("include"))
+    if not matched:
         raise Usage(f"--include {options.only('include')} matches no topic")
-    return found
+    return matched
 
 
 def matching(cluster: Cluster, text: str) -> list[str]:
     """The topics that a regular expression matches, without internal ones."""
-    from barnabas.client.tools.topics import all_topics
-
     try:
         pattern = re.compile(text)
     except re.error as error:
@@ -280,20 +278,20 @@ def _starts(
 
 def _reset(cluster: Cluster, where: str, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     """The offsets of `earliest` or `latest`."""
-    from barnabas.client.offsets import end_offsets, start_offsets
-
     return (start_offsets if where == "earliest" else end_offsets)(cluster, list(partitions))
 
 
 def _read_as_member(cluster: Cluster, options: Options, config: dict[str, str], printer: Printer) -> None:
     if config.get("enable.auto.commit", "true").lower() == "false":
-        raise Usage("enable.auto.commit=false is not possible with a group: what was printed is committed")
+        raise Usage(
+            "enable.auto.commit=false is not possible with a group: records are committed when they are printed"
+        )
 
-    def topics(given: Cluster) -> Sequence[str]:
-        return [options.only("topic")] if options.has("topic") else matching(given, options.only("include"))
+    def topics(client: Cluster) -> Sequence[str]:
+        return [options.only("topic")] if options.has("topic") else matching(client, options.only("include"))
 
-    found = records_of(cluster, options.get("bootstrap-server"), config, topics, printer.idle, printer.most)
-    for partition, record in found:
+    records = records_of(cluster, options.get("bootstrap-server"), config, topics, printer.idle, printer.most)
+    for partition, record in records:
         printer.show(message_of(cluster, partition, record))
 
 
@@ -310,22 +308,17 @@ def records_of(
     A record is committed when the next one was asked for, so the caller takes them to the end.
     """
     if "group.id" not in config:
-        from barnabas.client.reader import Reader
-
         partitions = [
             (name, index) for name in topics(cluster) for index in range(len(cluster.find_topic(name).leaders))
         ]
         starts = _reset(cluster, config["auto.offset.reset"], partitions)
         yield from Reader(cluster, starts, committed_only=_committed_only(config)).records(on_idle)
         return
-    from barnabas.client.groups.consumer import GroupConsumer
-    from barnabas.client.groups.member import GroupMember
-
     with connect_to(bootstrap, config) as member_cluster:
         consumer = GroupConsumer(
             cluster,
             GroupMember(member_cluster, config["group.id"], topics, config.get("group.instance.id")),
-            lambda given, partitions: _reset(given, config["auto.offset.reset"], partitions),
+            lambda client, partitions: _reset(client, config["auto.offset.reset"], partitions),
             committed_only=_committed_only(config),
             before_commit=sys.stdout.buffer.flush,
         )
@@ -344,12 +337,10 @@ def message_of(cluster: Cluster, partition: TopicPartition, record: Record) -> M
     """A record as formatters take it."""
 
     def timestamp_type() -> str:
-        from barnabas.client.tools.topics import topic_configs
-
         if partition[0] not in _TIMESTAMP_TYPES:
             configs = topic_configs(cluster, [partition[0]])[partition[0]]
-            (found,) = [entry.value for entry in configs if entry.name == "message.timestamp.type"]
-            _TIMESTAMP_TYPES[partition[0]] = found or "CreateTime"
+            (timestamp_type,) = [entry.value for entry in configs if entry.name == "message.timestamp.type"]
+            _TIMESTAMP_TYPES[partition[0]] = timestamp_type or "CreateTime"
         return _TIMESTAMP_TYPES[partition[0]]
 
     headers = list(record.headers)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from random import randrange
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, key_values, read_properties, warn_of_unused
-
-if TYPE_CHECKING:
-    from barnabas.client.producer import Producer
+from barnabas.client.producer import Producer
+from barnabas.wire.clients.partitioners import Sticky
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
@@ -62,9 +61,6 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.client.producer import Producer
-    from barnabas.wire.clients.partitioners import Sticky
-
     options = PARSER.parse(arguments)
     options.require("topic")
     config = _config(options)
@@ -195,18 +191,18 @@ class LineReader:
         pairs = [] if headers is None or headers == self.null else self._headers(headers)
         return pairs, None if key is None else self._bytes(key), self._bytes(value)
 
-    def _cut(self, is_wanted: bool, line: str, rest: str, mark: str, name: str) -> tuple[str | None, str]:
-        if not is_wanted:
+    def _cut(self, is_parsed: bool, line: str, rest: str, mark: str, name: str) -> tuple[str | None, str]:
+        if not is_parsed:
             return None, rest
-        first, found, after = rest.partition(mark)
-        if found:
+        first, separator, after = rest.partition(mark)
+        if separator:
             return first, after
         if self.ignore_error:
             return None, rest
         raise ValueError(f"No {name} found on line number {self.number}: '{line}'")
 
     def _headers(self, text: str) -> list[tuple[str, bytes | None]]:
-        found: list[tuple[str, bytes | None]] = []
+        headers: list[tuple[str, bytes | None]] = []
         for pair in text.split(self.separator):
             name, mark, value = pair.partition(self.header_separator)
             if not mark and not self.ignore_error:
@@ -214,8 +210,8 @@ class LineReader:
             if name == self.null:
                 what = f"Header keys should not be equal to the null marker '{self.null}'"
                 raise ValueError(f"{what} as they can't be null")
-            found.append((name, self._bytes(value) if mark else None))
-        return found
+            headers.append((name, self._bytes(value) if mark else None))
+        return headers
 
     def _bytes(self, text: str) -> bytes | None:
         return None if text == self.null else text.encode("utf-8", "surrogateescape")

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from time import monotonic, time
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect_to
 from barnabas.cli.kafka_tools.data.console_consumer import consumer_config, matching, records_of
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.wire.batches.records import Record
+from barnabas.client.cluster import Cluster
+from barnabas.wire.batches.records import Record
 
 MIB = 1024 * 1024
 HEAD = "data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
@@ -72,14 +69,14 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _measure(cluster: Cluster, options: Options, config: dict[str, str]) -> None:
-    wanted = options.only("num-records") if options.has("num-records") else options.only("messages")
+    count = options.only("num-records") if options.has("num-records") else options.only("messages")
     timeout_ms = options.only("timeout")
     run = Run(timeout_ms / 1000, options.only("reporting-interval") / 1000, options.has("show-detailed-stats"))
     try:
-        if wanted > 0:
-            for record in _records(cluster, options, config, run.idle, wanted):
+        if count > 0:
+            for record in _records(cluster, options, config, run.idle, count):
                 run.add(record)
-                if run.count >= wanted and "group.id" not in config:
+                if run.count >= count and "group.id" not in config:
                     break
     except Enough:
         what = f"timeout ({timeout_ms} ms) exceeded. You can use the --timeout option to increase the timeout."
@@ -93,8 +90,8 @@ def _records(
 ) -> Iterator[Record]:
     topic = options.only("topic")
 
-    def topics(given: Cluster) -> Sequence[str]:
-        return [topic] if topic is not None else matching(given, options.only("include"))
+    def topics(client: Cluster) -> Sequence[str]:
+        return [topic] if topic is not None else matching(client, options.only("include"))
 
     if topic is not None:
         cluster.find_topic(topic)

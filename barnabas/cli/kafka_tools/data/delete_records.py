@@ -7,13 +7,13 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.offsets import TopicPartition
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.admin.topics import delete_records
+from barnabas.client.offsets import TopicPartition
 
 VERSION = 1
 EXAMPLE = '{"partitions": [{"topic": "foo", "partition": 1, "offset": 1}], "version": 1}'
@@ -40,9 +40,6 @@ def main(arguments: Sequence[str]) -> int:
     except Failed as error:
         print(error, file=sys.stderr)
         return 1
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.admin.topics import delete_records
-
     with connect(options) as cluster:
         print("Executing records delete operation")
         outcome = delete_records(cluster, offsets)
@@ -72,10 +69,14 @@ def _offsets(path: str) -> dict[TopicPartition, int]:
 
 def _partitions(entries: Any) -> dict[TopicPartition, int]:
     try:
-        found = [((str(one["topic"]), int(one["partition"])), int(one["offset"])) for one in entries]
+        offsets = [((str(entry["topic"]), int(entry["partition"])), int(entry["offset"])) for entry in entries]
     except (KeyError, TypeError, ValueError):
         raise Failed(f"a partition has topic, partition and offset, as in {EXAMPLE}") from None
-    twice = [f"{topic}-{index}" for (topic, index), count in Counter(one for one, _ in found).items() if count > 1]
+    twice = [
+        f"{topic}-{index}"
+        for (topic, index), count in Counter(partition for partition, _ in offsets).items()
+        if count > 1
+    ]
     if twice:
         raise Failed(f"Offset json file contains duplicate topic partitions: {','.join(twice)}")
-    return dict(found)
+    return dict(offsets)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from barnabas.cli.files.dump_log import dump_log
 from barnabas.cli.kafka_tools.arguments import Option, Parser, Usage
 
 FLAGS = (
@@ -46,8 +47,6 @@ PARSER = Parser(
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
     import click
-
-    from barnabas.cli.files.dump_log import dump_log
 
     if not arguments:
         raise Usage(PARSER.purpose)

@@ -65,11 +65,11 @@ def deserializer(name: str | None) -> Deserializer | None:
     """A deserializer of Kafka by the name of its class; ValueError for others."""
     if not name:
         return None
-    found = DESERIALIZERS.get(name.removeprefix(SERIALIZATION))
-    if found is None:
+    deserializer = DESERIALIZERS.get(name.removeprefix(SERIALIZATION))
+    if deserializer is None:
         known = ", ".join(DESERIALIZERS)
         raise ValueError(f"{name}: Barnabas runs no Java classes; there are {known}")
-    return found
+    return deserializer
 
 
 class DefaultFormatter:
@@ -100,8 +100,8 @@ class DefaultFormatter:
         return self.separator.join(parts) + self.line_end if parts else b""
 
     def _text(self, data: bytes | None, how: Deserializer | None) -> bytes:
-        given = self.null if data is None else data
-        return given if how is None else how(given)
+        shown = self.null if data is None else data
+        return shown if how is None else how(shown)
 
     def _timestamp(self, message: Message) -> bytes:
         return f"{message.timestamp_type()}:{message.timestamp}".encode()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import INTERNAL_TOPICS, Failed, connect
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
+from barnabas.client.admin.topics import all_topics
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import TopicPartition, list_offsets
 
 TIMES = {
     "latest": -1,
@@ -63,27 +61,24 @@ def _options(arguments: Sequence[str]) -> Options:
     except Usage as error:
         raise Failed(str(error)) from None
     if options.has("broker-list"):
-        options.given.setdefault("bootstrap-server", options.all("broker-list"))
+        options.values.setdefault("bootstrap-server", options.all("broker-list"))
     options.require("bootstrap-server")
     return options
 
 
 def _print(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.offsets import list_offsets
-    from barnabas.client.tools.topics import all_topics
-
     time, accepts = _time(options.only("time")), _filter(options)
     topics = [topic for topic in all_topics(cluster) if topic.name is not None]
     if options.has("exclude-internal-topics"):
         topics = [topic for topic in topics if topic.name not in INTERNAL_TOPICS]
-    places = [(topic.name or "", one.partition_index) for topic in topics for one in topic.partitions]
-    wanted: list[TopicPartition] = sorted(place for place in places if accepts(*place))
-    if not wanted:
+    places = [(topic.name or "", partition.partition_index) for topic in topics for partition in topic.partitions]
+    selected: list[TopicPartition] = sorted(place for place in places if accepts(*place))
+    if not selected:
         raise Failed("Could not match any topic-partitions with the specified filters")
-    found = list_offsets(cluster, dict.fromkeys(wanted, time))
-    for topic, index in wanted:
-        if found[topic, index] != UNKNOWN:
-            print(f"{topic}:{index}:{found[topic, index]}")
+    offsets = list_offsets(cluster, dict.fromkeys(selected, time))
+    for topic, index in selected:
+        if offsets[topic, index] != UNKNOWN:
+            print(f"{topic}:{index}:{offsets[topic, index]}")
 
 
 def _time(text: str) -> int:
@@ -122,8 +117,8 @@ def _topic_filter(topic: str | None, partitions: str | None) -> Accepts:
     if not all(number.isdigit() for number in numbers):
         what = "--partitions expects a comma separated list of numeric partition ids"
         raise Failed(f"{what}, but received: {partitions}")
-    wanted = set(map(int, numbers))
-    return lambda name, index: pattern.fullmatch(name) is not None and (not wanted or index in wanted)
+    indexes = set(map(int, numbers))
+    return lambda name, index: pattern.fullmatch(name) is not None and (not indexes or index in indexes)
 
 
 def _rule(text: str) -> Accepts:
@@ -139,7 +134,7 @@ def _rule(text: str) -> Accepts:
 def _limits(partitions: str, rule: str) -> tuple[int, int | None]:
     if partitions.isdigit():
         return int(partitions), int(partitions) + 1
-    found = RANGE.fullmatch(partitions)
-    if found is None or partitions == "-":
+    match = RANGE.fullmatch(partitions)
+    if match is None or partitions == "-":
         raise Failed(f"org.apache.kafka.tools.TerseException: Invalid rule specification: {rule}")
-    return int(found[1] or 0), int(found[2]) if found[2] else None
+    return int(match[1] or 0), int(match[2]) if match[2] else None

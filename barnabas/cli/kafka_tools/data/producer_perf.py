@@ -8,15 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, cycle
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from barnabas.cli.kafka_tools.arguments import Usage
 from barnabas.cli.kafka_tools.common import ACTED_ON, connect_to, key_values, read_properties, warn_of_unused
+from barnabas.cli.kafka_tools.data.console_producer import ACKS, CODECS, choice
 from barnabas.cli.kafka_tools.subcommands import ToolParser
-
-if TYPE_CHECKING:
-    from barnabas.client.accumulator import Batch
+from barnabas.cli.perf.common import payloads
+from barnabas.cli.perf.histogram import Histogram
+from barnabas.cli.perf.produce import Load
+from barnabas.cli.records.produce import partitioner_maker
+from barnabas.client.accumulator import Batch
+from barnabas.client.producer import Producer
 
 NAME = "kafka-producer-perf-test"
 CONFIG = {"acks", "batch.size", "buffer.memory", "compression.type", "linger.ms"}
@@ -56,22 +59,17 @@ def make_parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.cli.kafka_tools.data.console_producer import ACKS, CODECS, choice
-    from barnabas.cli.perf.produce import Load
-    from barnabas.cli.records.produce import partitioner_maker
-    from barnabas.client.producer import Producer
-
     parser = make_parser()
-    found = parser.parse_args(list(arguments))
-    if found.warmup_records >= found.num_records > 0:
+    args = parser.parse_args(list(arguments))
+    if args.warmup_records >= args.num_records > 0:
         parser.error("The value for --warmup-records must be strictly fewer than the number of records in the test")
-    config = _config(found)
-    values = _values(found)
-    if found.warmup_records:
+    config = _config(args)
+    values = _values(args)
+    if args.warmup_records:
         rest = "Steady state results will print after the complete test summary."
-        print(f"Warmup first {found.warmup_records} records. {rest}")
+        print(f"Warmup first {args.warmup_records} records. {rest}")
     batch_bytes = int(config.get("batch.size", 16384))
-    results = Results(found.warmup_records, found.reporting_interval / 1000)
+    results = Results(args.warmup_records, args.reporting_interval / 1000)
     with connect_to(config["bootstrap.servers"], config) as cluster:
         producer = Producer(
             cluster,
@@ -84,54 +82,52 @@ def main(arguments: Sequence[str]) -> int:
             transactional_id=config.get("transactional.id"),
             on_acknowledged=results.acknowledged,
         )
-        producer.open(found.topic)
+        producer.open(args.topic)
         results.begin()
-        transaction_s = (found.transaction_duration_ms or TRANSACTION_MS) / 1000
+        transaction_s = (args.transaction_duration_ms or TRANSACTION_MS) / 1000
         linger_s = float(config.get("linger.ms", 5)) / 1000
-        load = Load(producer, found.topic, None, values, linger_s, found.throughput, transaction_s)
-        load.run(found.num_records, results.report)
+        load = Load(producer, args.topic, None, values, linger_s, args.throughput, transaction_s)
+        load.run(args.num_records, results.report)
     results.print_totals()
     return 0
 
 
-def _config(found: argparse.Namespace) -> dict[str, str]:
+def _config(args: argparse.Namespace) -> dict[str, str]:
     """The producer's configuration: options before properties before the file."""
     for old, new in (("producer_props", "command_property"), ("producer_config", "command_config")):
-        if getattr(found, old) is not None:
+        if getattr(args, old) is not None:
             old_name = "--producer.config" if old == "producer_config" else "--producer-props"
             what = f"Option {old_name} has been deprecated and will be removed in a future version"
             print(f"{what}. Use --{new.replace('_', '-')} instead.")
-            setattr(found, new, getattr(found, old))
-    config = read_properties(found.command_config) if found.command_config else {}
+            setattr(args, new, getattr(args, old))
+    config = read_properties(args.command_config) if args.command_config else {}
     try:
-        config |= key_values(found.command_property or [])
+        config |= key_values(args.command_property or [])
     except ValueError as error:
         raise Usage(str(error)) from None
     warn_of_unused(config, ACTED_ON | CONFIG)
-    server = found.bootstrap_server or config.get("bootstrap.servers") or os.environ.get("BARNABAS_BOOTSTRAP_SERVERS")
+    server = args.bootstrap_server or config.get("bootstrap.servers") or os.environ.get("BARNABAS_BOOTSTRAP_SERVERS")
     if not server:
         raise Usage("At least one of --bootstrap-server, --command-property or --command-config must be specified.")
     config["bootstrap.servers"] = server
-    if found.transactional_id is not None:
-        config["transactional.id"] = found.transactional_id
-    elif found.transaction_duration_ms is not None:
+    if args.transactional_id is not None:
+        config["transactional.id"] = args.transactional_id
+    elif args.transaction_duration_ms is not None:
         config.setdefault("transactional.id", f"performance-producer-{uuid4()}")
     return config
 
 
-def _values(found: argparse.Namespace) -> Iterator[bytes]:
+def _values(args: argparse.Namespace) -> Iterator[bytes]:
     """The values to send, without end."""
-    from barnabas.cli.perf.common import payloads
-
-    if found.payload_monotonic:
+    if args.payload_monotonic:
         return (str(number).encode() for number in count())
-    if found.payload_file is None:
-        return payloads(found.record_size, None, "")
-    path = Path(found.payload_file)
+    if args.payload_file is None:
+        return payloads(args.record_size, None, "")
+    path = Path(args.payload_file)
     print(f"Reading payloads from: {path.absolute()}")
     if not path.exists() or not path.stat().st_size:
         raise Usage("File does not exist or empty file provided.")
-    delimiter = found.payload_delimiter.encode().decode("unicode_escape")
+    delimiter = args.payload_delimiter.encode().decode("unicode_escape")
     lines = [line.encode() for line in path.read_text(encoding="utf-8").split(delimiter)]
     values = lines[:-1] if lines[-1] == b"" else lines
     print(f"Number of records read: {len(values)}")
@@ -145,7 +141,7 @@ class Results:
         self.total, self.recent = Part(), Part()
         self.steady = Part() if warm_up else None
         self.interval_s = interval_s
-        self._left = warm_up
+        self._warm_up_remaining = warm_up
 
     def begin(self) -> None:
         """The first record is sent."""
@@ -156,10 +152,10 @@ class Results:
         """A batch is acknowledged."""
         self.total.add(batch)
         self.recent.add(batch)
-        if self.steady is not None and self._left <= 0:
+        if self.steady is not None and self._warm_up_remaining <= 0:
             self.steady.add(batch)
         elif self.steady is not None:
-            self._left -= batch.count
+            self._warm_up_remaining -= batch.count
             self.steady.begin()
 
     def report(self) -> None:
@@ -180,8 +176,6 @@ class Part:
     """Acknowledged records of a stretch of time."""
 
     def __init__(self) -> None:
-        from barnabas.cli.perf.histogram import Histogram
-
         self.latencies = Histogram()
         self.bytes = 0
         self.begin()
@@ -208,5 +202,5 @@ class Part:
     def percentiles(self) -> str:
         """Latencies in whole milliseconds."""
         names: Mapping[float, str] = {50.0: "50th", 95.0: "95th", 99.0: "99th", 99.9: "99.9th"}
-        found = {name: self.latencies.percentile(percent) or 0.0 for percent, name in names.items()}
-        return ", ".join(f"{round(seconds * 1000)} ms {name}" for name, seconds in found.items())
+        percentiles = {name: self.latencies.percentile(percent) or 0.0 for percent, name in names.items()}
+        return ", ".join(f"{round(seconds * 1000)} ms {name}" for name, seconds in percentiles.items())

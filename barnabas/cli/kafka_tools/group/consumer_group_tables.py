@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from barnabas.cli.kafka_tools.arguments import Options
 from barnabas.cli.kafka_tools.common import Failed, padded
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.groups.consumer_groups import Committed
-    from barnabas.client.offsets import TopicPartition
-    from barnabas.client.tools.groups import Description, Member
+from barnabas.cli.kafka_tools.errors import exception_of
+from barnabas.client.cluster import Cluster
+from barnabas.client.groups import consumer_groups as groups
+from barnabas.client.groups.consumer_groups import Committed
+from barnabas.client.groups.views import GroupView, MemberView, consumer_group_for_tools
+from barnabas.client.offsets import TopicPartition, end_offsets
+from barnabas.wire.errors import KafkaError
 
 REBALANCING = {"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"}
 Row = tuple[str, ...]
@@ -21,20 +21,16 @@ Row = tuple[str, ...]
 
 def describe(cluster: Cluster, options: Options, groups: Sequence[str]) -> None:
     """Print one table per group, in the order of their names."""
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools import groups as client
-    from barnabas.wire.errors import KafkaError
-
     try:
-        found = {group: client.describe(cluster, group) for group in sorted(groups)}
+        descriptions = {group: consumer_group_for_tools(cluster, group) for group in sorted(groups)}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
-    for group, description in found.items():
+    for group, (description, coordinator) in descriptions.items():
         if options.has("members"):
             _members(group, description, is_verbose)
         elif options.has("state"):
-            _state(group, description, is_verbose)
+            _state(group, description, coordinator, is_verbose)
         else:
             _offsets(group, description, _offset_rows(cluster, group, description), is_verbose)
 
@@ -56,18 +52,15 @@ def _print_note(group: str, state: str) -> None:
 # --- offsets
 
 
-def _offset_rows(cluster: Cluster, group: str, description: Description) -> list[Row]:
+def _offset_rows(cluster: Cluster, group: str, description: GroupView) -> list[Row]:
     """Rows of group, topic, partition, leader epoch, offset, end, lag, member, host, client."""
-    from barnabas.client.groups import consumer_groups as groups
-    from barnabas.client.offsets import end_offsets
-
     committed = groups.committed(cluster, group)
-    owned = {partition for member in description.members for partition in member.assignment}
+    owned = {partition for member in description.members for partition in member.partitions}
     ends = end_offsets(cluster, sorted({*owned, *committed}))
     rows: list[Row] = []
-    for member in sorted(description.members, key=lambda one: -len(one.assignment)):
-        whose = (member.member_id, member.host, member.client_id)
-        rows += _rows(group, sorted(member.assignment), committed, ends, whose)
+    for member in sorted(description.members, key=lambda each: -len(each.partitions)):
+        whose = (member.member_id, member.client_host, member.client_id)
+        rows += _rows(group, sorted(member.partitions), committed, ends, whose)
     rows += _rows(group, sorted(set(committed) - owned), committed, ends, ("-", "-", "-"))
     return rows
 
@@ -90,7 +83,7 @@ def _rows(
     return rows
 
 
-def _offsets(group: str, description: Description, rows: Sequence[Row], is_verbose: bool) -> None:
+def _offsets(group: str, description: GroupView, rows: Sequence[Row], is_verbose: bool) -> None:
     _print_note(group, description.state)
     if not rows or description.state == "Dead":
         return
@@ -111,11 +104,11 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)
-    texts = [f"{topic}:{','.join(map(str, sorted(found)))}" for topic, found in by_topic.items()]
+    texts = [f"{topic}:{','.join(map(str, sorted(indexes)))}" for topic, indexes in by_topic.items()]
     return ";".join(sorted(texts))
 
 
-def _members(group: str, description: Description, is_verbose: bool) -> None:
+def _members(group: str, description: GroupView, is_verbose: bool) -> None:
     _print_note(group, description.state)
     members = description.members
     has_instances = any(member.instance_id for member in members)
@@ -136,27 +129,34 @@ def _members(group: str, description: Description, is_verbose: bool) -> None:
         print(text if is_verbose else f"{text} ")
 
 
-def _member_row(group: str, member: Member, description: Description, is_verbose: bool) -> list[str]:
-    row = [group, member.member_id, member.instance_id, member.host, member.client_id, str(len(member.assignment))]
+def _member_row(group: str, member: MemberView, description: GroupView, is_verbose: bool) -> list[str]:
+    row = [
+        group,
+        member.member_id,
+        member.instance_id or "",
+        member.client_host,
+        member.client_id,
+        str(len(member.partitions)),
+    ]
     if is_verbose:
-        row += [_text(member.epoch), _text(_assignment(member.assignment))]
-        row += [_text(description.target_epoch), _text(_assignment(member.target))]
+        row += [_text(member.epoch), _text(_assignment(member.partitions))]
+        row += [_text(description.assignment_epoch), _text(_assignment(member.target))]
     return row
 
 
 # --- state
 
 
-def _state(group: str, description: Description, is_verbose: bool) -> None:
+def _state(group: str, description: GroupView, coordinator: str, is_verbose: bool) -> None:
     _print_note(group, description.state)
     if description.state == "Dead":
         return
     head = ["GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS"]
-    row = [group, description.coordinator, _text(description.assignor), description.state]
+    row = [group, coordinator, _text(description.assignor), description.state]
     row.append(str(len(description.members)))
-    widths = [max(15, len(group)), max(25, len(description.coordinator)), 20, 20]
+    widths = [max(15, len(group)), max(25, len(coordinator)), 20, 20]
     if is_verbose:
         head[4:4] = ["GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH"]
-        row[4:4] = [_text(description.epoch), _text(description.target_epoch)]
+        row[4:4] = [_text(description.epoch), _text(description.assignment_epoch)]
         widths += [15, 25]
     print(f"\n{padded(head, widths)}\n{padded(row, widths)}")

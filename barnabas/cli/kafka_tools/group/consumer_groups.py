@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, BadArgument, Option, Options, Parser, Usage
+from barnabas.cli.kafka_tools.arguments import BadArgument, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
+from barnabas.cli.kafka_tools.errors import exception_of, text_of
+from barnabas.cli.kafka_tools.failure import sentence
 from barnabas.cli.kafka_tools.group import offset_resets
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
+from barnabas.cli.kafka_tools.group.consumer_group_tables import describe
+from barnabas.client.admin.topics import partition_counts
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import refusal
+from barnabas.client.groups.consumer_groups import commit_offsets, committed, delete_group, delete_offsets, list_groups
+from barnabas.client.groups.views import consumer_group_for_tools
+from barnabas.client.offsets import TopicPartition, end_offsets
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.groups import ListedGroup
 
 PURPOSE = (
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "
@@ -35,28 +41,14 @@ PARSER = Parser(
     "kafka-consumer-groups",
     PURPOSE,
     [
-        BOOTSTRAP,
-        COMMAND_CONFIG,
         Option("list", "List the groups."),
         Option("describe", "Show groups with their offsets and lag, members or state."),
         Option("delete", "Delete groups with their offsets."),
-        Option("delete-offsets", "Delete the offsets of topics."),
         Option("validate-regex", "Check a regular expression of the consumer protocol.", "REGEX"),
-        Option("group", "The group; may be repeated.", "GROUP"),
         Option("all-groups", "All consumer groups."),
         Option("topic", "The topic, or topic:0,1 for partitions; may be repeated.", "TOPIC"),
         Option("all-topics", "All topics of which the group has committed offsets."),
-        Option("timeout", "Time for the requests, in milliseconds.", "MS", "long", default=5000),
-        Option("members", "With --describe: the members.", needs=("describe",)),
         Option("offsets", "With --describe: offsets and lag, which is the default.", needs=("describe",)),
-        Option("verbose", "With --describe: more columns.", needs=("describe",)),
-        Option(
-            "state",
-            "With --describe: the state. With --list: also the states, or only groups in these.",
-            "STATES",
-            is_optional=True,
-            needs=("describe", "list"),
-        ),
         Option(
             "type",
             "With --list: also the types, or only groups of these: classic, consumer.",
@@ -98,8 +90,6 @@ def main(arguments: Sequence[str]) -> int:
                 return _failed(str(error))
             raise Usage(str(error)) from None
         except Exception as error:
-            from barnabas.cli.kafka_tools.failure import sentence
-
             text = str(error) if isinstance(error, Failed) else sentence(error)
             if text is None:
                 raise
@@ -116,8 +106,6 @@ def _run(cluster: Cluster, options: Options) -> None:
     if options.has("list"):
         _list(cluster, options)
     elif options.has("describe"):
-        from barnabas.cli.kafka_tools.group.consumer_group_tables import describe
-
         describe(cluster, options, _groups(cluster, options))
     elif options.has("delete"):
         _delete(cluster, _groups(cluster, options))
@@ -137,14 +125,10 @@ def _check(options: Options) -> None:
         if options.has(action) and not has_group:
             raise Usage(f"Option [{action}] takes one of these options: [group], [all-groups]")
     if options.has("describe"):
-        if sum(options.has(name) for name in ("members", "offsets", "state")) > 1:
-            raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
-        if options.get("state"):
-            raise Usage("Option [describe] does not take a value for [state]")
+        offset_resets.check_describe(options)
     if options.has("delete") and options.has("topic"):
         raise Usage("The consumer does not support topic-specific offset deletion from a consumer group.")
-    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
-        raise Usage("Option [delete-offsets] takes the following options: [group], [topic]")
+    offset_resets.check_delete_offsets(options)
     if options.has("reset-offsets"):
         offset_resets.only_one_way(options)
         offset_resets.missing_execute_warning(options)
@@ -173,64 +157,43 @@ def _validate(regex: str) -> int:
 
 
 def _groups(cluster: Cluster, options: Options) -> list[str]:
-    from barnabas.client.groups.consumer_groups import list_groups
-
     if not options.has("all-groups"):
         return list(dict.fromkeys(options.all("group")))
-    return [one.group_id for one in list_groups(cluster, types=TYPES) if one.protocol_type in {"", "consumer"}]
+    return [group.group_id for group in list_groups(cluster, types=TYPES) if group.protocol_type in {"", "consumer"}]
 
 
 # --- actions
 
 
 def _list(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.groups.consumer_groups import list_groups
-
     states = chosen(options.get("state"), STATES, "state", "states") if options.has("state") else []
     types = chosen(options.get("type"), TYPES, "types", "types") if options.has("type") else []
-    found = [one for one in list_groups(cluster, states, types or TYPES) if one.protocol_type in {"", "consumer"}]
+    groups = [
+        listed for listed in list_groups(cluster, states, types or TYPES) if listed.protocol_type in {"", "consumer"}
+    ]
     if not options.has("state", "type"):
-        for one in found:
-            print(one.group_id)
+        for listed in groups:
+            print(listed.group_id)
         return
-    widths = [max(15, *(len(one.group_id) for one in found), 0) + 10]
+    widths = [max(15, *(len(listed.group_id) for listed in groups), 0) + 10]
     widths += [20] * (options.has("type") + options.has("state"))
-    for group, kind, state in [("GROUP", "TYPE", "STATE"), *_listed(found)]:
+    for group, kind, state in [("GROUP", "TYPE", "STATE"), *_listed(groups)]:
         cells = [group, *([kind] if options.has("type") else []), *([state] if options.has("state") else [])]
         print(padded(cells, widths))
 
 
-def _listed(found: Sequence[object]) -> list[tuple[str, str, str]]:
-    from barnabas.wire.messages.groups import ListedGroup
-
-    groups = [one for one in found if isinstance(one, ListedGroup)]
-    return [(one.group_id, one.group_type.capitalize(), one.group_state) for one in groups]
+def _listed(listed: Sequence[object]) -> list[tuple[str, str, str]]:
+    groups = [group for group in listed if isinstance(group, ListedGroup)]
+    return [(group.group_id, group.group_type.capitalize(), group.group_state) for group in groups]
 
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.errors import refusal
-    from barnabas.client.groups.consumer_groups import delete_group
-
     outcome = {group: refusal(delete_group, cluster, group) for group in groups}
-    deleted = ", ".join(f"'{group}'" for group, error in outcome.items() if error is None)
-    failed = {group: error for group, error in outcome.items() if error is not None}
-    if not failed:
-        print(f"Deletion of requested consumer groups ({deleted}) was successful.")
-        return
-    print("\nError: Deletion of some consumer groups failed:")
-    for group, error in failed.items():
-        print(f"* Group '{group}' could not be deleted due to: {exception_of(error)}")
-    if deleted:
-        print(f"\nThese consumer groups were deleted successfully: {deleted}")
+    problems = {group: None if error is None else exception_of(error) for group, error in outcome.items()}
+    offset_resets.print_deletions("consumer groups", problems)
 
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of, text_of
-    from barnabas.client.groups.consumer_groups import delete_offsets
-    from barnabas.client.tools.topics import partition_counts
-    from barnabas.wire.errors import KafkaError
-
     group, topics = options.only("group"), options.all("topic")
     outcome: dict[TopicPartition, KafkaError | None] = {}
     partitions = [partition for text in topics if ":" in text for partition in offset_resets.listed_partitions(text)]
@@ -261,14 +224,10 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 
 
 def _reset(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.groups.consumer_groups import commit_offsets
-    from barnabas.client.tools.groups import describe
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     plan: offset_resets.Plan = {}
     for group in _groups(cluster, options):
         try:
-            state = describe(cluster, group).state
+            state = consumer_group_for_tools(cluster, group)[0].state
         except KafkaError as error:
             if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
@@ -311,8 +270,6 @@ def _new_offsets(cluster: Cluster, options: Options, group: str) -> offset_reset
 
 
 def _partitions(cluster: Cluster, options: Options, group: str) -> list[TopicPartition]:
-    from barnabas.client.groups.consumer_groups import committed
-
     if options.has("all-topics"):
         return list(committed(cluster, group))
     if options.has("topic"):
@@ -325,14 +282,12 @@ def _partitions(cluster: Cluster, options: Options, group: str) -> list[TopicPar
 def _shifted(
     cluster: Cluster, options: Options, group: str, partitions: Sequence[TopicPartition]
 ) -> offset_resets.Offsets:
-    from barnabas.client.groups.consumer_groups import committed
-
     current = committed(cluster, group)
     for topic, index in partitions:
         if (topic, index) not in current:
             where = f"{topic}-{index}"
             raise ValueError(f"Cannot shift offset for partition {where} since there is no current committed offset")
-    return {one: current[one].offset + options.only("shift-by") for one in partitions}
+    return {partition: current[partition].offset + options.only("shift-by") for partition in partitions}
 
 
 def _from_file(cluster: Cluster, options: Options, group: str) -> offset_resets.Offsets:
@@ -345,10 +300,7 @@ def _from_file(cluster: Cluster, options: Options, group: str) -> offset_resets.
 
 
 def _current(cluster: Cluster, group: str, partitions: Sequence[TopicPartition]) -> offset_resets.Offsets:
-    from barnabas.client.groups.consumer_groups import committed
-    from barnabas.client.offsets import end_offsets
-
     current = committed(cluster, group)
-    without = [one for one in partitions if one not in current]
+    without = [partition for partition in partitions if partition not in current]
     ends = end_offsets(cluster, without) if without else {}
-    return {one: ends[one] if one in ends else current[one].offset for one in partitions}
+    return {partition: ends[partition] if partition in ends else current[partition].offset for partition in partitions}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import connect, padded
+from barnabas.client.groups.consumer_groups import list_groups
 
 TYPES = ("classic", "consumer", "share", "streams")
 
@@ -27,18 +28,16 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
     options = PARSER.parse(arguments)
     _check(options)
     with connect(options) as cluster:
-        found = list_groups(cluster)
+        groups = list_groups(cluster)
     kind, protocol = (options.only("group-type") or "").lower() or None, options.only("protocol")
     rows = [("GROUP", "TYPE", "PROTOCOL")]
-    for one in found:
-        is_chosen = kind in {None, one.group_type.lower()} and protocol in {None, one.protocol_type}
-        if is_chosen and _is_wanted(options, one.group_type.lower(), one.protocol_type):
-            rows.append((one.group_id, one.group_type.capitalize(), one.protocol_type))
+    for listed in groups:
+        is_chosen = kind in {None, listed.group_type.lower()} and protocol in {None, listed.protocol_type}
+        if is_chosen and _is_selected(options, listed.group_type.lower(), listed.protocol_type):
+            rows.append((listed.group_id, listed.group_type.capitalize(), listed.protocol_type))
     widths = (max(20, *(len(group) for group, _, _ in rows)), 20, 20)
     for row in rows:
         print(padded(row, widths))
@@ -57,7 +56,7 @@ def _check(options: Options) -> None:
         raise Usage("--group-type must be a valid group type.")
 
 
-def _is_wanted(options: Options, kind: str, protocol: str) -> bool:
+def _is_selected(options: Options, kind: str, protocol: str) -> bool:
     if options.has("consumer"):
         return kind == "consumer" or (kind == "classic" and protocol in {"", "consumer"})
     if options.has("share"):

@@ -1,4 +1,4 @@
-"""New offsets of a group: the scenarios of `--reset-offsets`, shared by the tools of consumer and share groups."""
+"""What the tools of consumer and share groups share: options, the scenarios of `--reset-offsets`, tables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING
 
-from barnabas.cli.kafka_tools.arguments import Option, Options, Usage
+from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Usage
 from barnabas.cli.kafka_tools.common import padded
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.offsets import TopicPartition
+from barnabas.client.admin.topics import partition_counts
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import TopicPartition, end_offsets, list_offsets, start_offsets
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 Offsets = dict["TopicPartition", int]
 Plan = dict[str, Offsets]
@@ -28,6 +27,20 @@ DURATION = re.compile(
 )
 UNKNOWN_OFFSET = -1
 OPTIONS = (
+    BOOTSTRAP,
+    COMMAND_CONFIG,
+    Option("delete-offsets", "Delete the offsets of topics."),
+    Option("group", "The group; may be repeated.", "GROUP"),
+    Option("timeout", "Time for the requests, in milliseconds.", "MS", "long", default=5000),
+    Option("members", "With --describe: the members.", needs=("describe",)),
+    Option("verbose", "With --describe: more columns.", needs=("describe",)),
+    Option(
+        "state",
+        "With --describe: the state. With --list: also the states, or only groups in these.",
+        "STATES",
+        is_optional=True,
+        needs=("describe", "list"),
+    ),
     Option("reset-offsets", "Change the offsets of a group without members."),
     Option("dry-run", "Only show the new offsets."),
     Option("execute", "Change the offsets."),
@@ -35,7 +48,7 @@ OPTIONS = (
     Option("to-earliest", "To the earliest offset."),
     Option("to-latest", "To the end of the partition."),
 )
-"""The options of every tool that resets offsets."""
+"""The options that the tools of consumer and share groups have in common."""
 
 
 def missing_execute_warning(options: Options) -> None:
@@ -49,20 +62,35 @@ def missing_execute_warning(options: Options) -> None:
         )
 
 
+# --- options
+
+
+def check_describe(options: Options) -> None:
+    """A usage error if `--describe` shows several things, or has a value of `--state`."""
+    if sum(options.has(name) for name in ("members", "offsets", "state")) > 1:
+        raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
+    if options.get("state"):
+        raise Usage("Option [describe] does not take a value for [state]")
+
+
+def check_delete_offsets(options: Options) -> None:
+    """A usage error if `--delete-offsets` has no group or no topic."""
+    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
+        raise Usage("Option [delete-offsets] takes the following options: [group], [topic]")
+
+
 # --- partitions
 
 
 def partitions_of(cluster: Cluster, topics: Iterable[str]) -> list[TopicPartition]:
     """The partitions of `topic` and `topic:0,1` arguments; an unknown topic is a KafkaError."""
-    from barnabas.client.tools.topics import partition_counts
-
-    wanted = list(topics)
-    found = [partition for text in wanted if ":" in text for partition in listed_partitions(text)]
-    for name, count in partition_counts(cluster, [text for text in wanted if ":" not in text]).items():
+    texts = list(topics)
+    partitions = [partition for text in texts if ":" in text for partition in listed_partitions(text)]
+    for name, count in partition_counts(cluster, [text for text in texts if ":" not in text]).items():
         if not isinstance(count, int):
             raise count
-        found += [(name, index) for index in range(count)]
-    return found
+        partitions += [(name, index) for index in range(count)]
+    return partitions
 
 
 def listed_partitions(text: str) -> list[TopicPartition]:
@@ -70,20 +98,17 @@ def listed_partitions(text: str) -> list[TopicPartition]:
     topic, *rest = text.split(":")
     if len(rest) != 1 or not rest[0]:
         raise ValueError(f"Invalid topic arg '{text}', expected topic name and partitions")
-    found = []
+    partitions = []
     for part in rest[0].split(","):
         try:
-            found.append((topic, int(part)))
+            partitions.append((topic, int(part)))
         except ValueError:
             raise ValueError(f"Invalid partition '{part}' specified in topic arg '{text}''") from None
-    return found
+    return partitions
 
 
 def check_existing(cluster: Cluster, partitions: Sequence[TopicPartition]) -> None:
     """KafkaError with Kafka's message for partitions that do not exist."""
-    from barnabas.client.tools.topics import partition_counts
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     counts = partition_counts(cluster, sorted({name for name, _ in partitions}))
     missing = []
     for name, index in partitions:
@@ -100,33 +125,27 @@ def check_existing(cluster: Cluster, partitions: Sequence[TopicPartition]) -> No
 # --- scenarios
 
 
-def in_range(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> Offsets:
+def in_range(cluster: Cluster, offsets: Mapping[TopicPartition, int]) -> Offsets:
     """The offsets, moved into the range of each partition's log."""
-    from barnabas.client.offsets import end_offsets, start_offsets
-
-    starts, ends = start_offsets(cluster, list(wanted)), end_offsets(cluster, list(wanted))
-    return {one: max(starts[one], min(offset, ends[one])) for one, offset in wanted.items()}
+    starts, ends = start_offsets(cluster, list(offsets)), end_offsets(cluster, list(offsets))
+    return {partition: max(starts[partition], min(offset, ends[partition])) for partition, offset in offsets.items()}
 
 
 def at_ends(cluster: Cluster, options: Options, partitions: Sequence[TopicPartition]) -> Offsets:
     """The start of each partition with `--to-earliest`, else its end."""
-    from barnabas.client.offsets import end_offsets, start_offsets
-
     of = start_offsets if options.has("to-earliest") else end_offsets
-    found = of(cluster, list(partitions))
-    return {one: found[one] for one in partitions}
+    offsets = of(cluster, list(partitions))
+    return {partition: offsets[partition] for partition in partitions}
 
 
 def at_time(cluster: Cluster, partitions: Sequence[TopicPartition], timestamp_ms: int) -> Offsets:
     """The first offset at or after a time; the end where there is none, which is printed."""
-    from barnabas.client.offsets import end_offsets, list_offsets
-
-    found = list_offsets(cluster, dict.fromkeys(partitions, timestamp_ms))
-    without = [one for one in partitions if found[one] == UNKNOWN_OFFSET]
+    offsets = list_offsets(cluster, dict.fromkeys(partitions, timestamp_ms))
+    without = [partition for partition in partitions if offsets[partition] == UNKNOWN_OFFSET]
     for topic, index in without:
         print(f"\nWarn: Partition {index} from topic {topic} is empty. Falling back to latest known offset.")
-    found |= end_offsets(cluster, without) if without else {}
-    return {one: found[one] for one in partitions}
+    offsets |= end_offsets(cluster, without) if without else {}
+    return {partition: offsets[partition] for partition in partitions}
 
 
 def parse_datetime(text: str) -> int:
@@ -209,3 +228,17 @@ def only_one_way(options: Options) -> None:
     """A usage error if both `--execute` and `--dry-run` were given."""
     if options.has("dry-run") and options.has("execute"):
         raise Usage("Option [reset-offsets] only accepts one of [execute] and [dry-run]")
+
+
+def print_deletions(what: str, problems: Mapping[str, str | None]) -> None:
+    """Say which groups were deleted; the others have a problem."""
+    deleted = ", ".join(f"'{group}'" for group, problem in problems.items() if problem is None)
+    if not any(problems.values()):
+        print(f"Deletion of requested {what} ({deleted}) was successful.")
+        return
+    print(f"\nError: Deletion of some {what} failed:")
+    for group, problem in problems.items():
+        if problem is not None:
+            print(f"* Group '{group}' could not be deleted due to: {problem}")
+    if deleted:
+        print(f"\nThese {what} were deleted successfully: {deleted}")

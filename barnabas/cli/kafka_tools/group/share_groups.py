@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from barnabas.cli.kafka_tools.arguments import BOOTSTRAP, COMMAND_CONFIG, Option, Options, Parser, Usage
+from barnabas.cli.kafka_tools.arguments import Option, Options, Parser, Usage
 from barnabas.cli.kafka_tools.common import Failed, chosen, connect, padded
+from barnabas.cli.kafka_tools.errors import exception_of, text_of
 from barnabas.cli.kafka_tools.group import offset_resets
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.tools.groups import ShareGroup
-    from barnabas.wire.errors import KafkaError
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import refusal
+from barnabas.client.groups.consumer_groups import delete_group, list_groups
+from barnabas.client.groups.share_groups import forget_share_topics, move_share_group, share_offsets
+from barnabas.client.groups.views import GroupView, share_group_for_tools
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 PURPOSE = "This tool helps to list, describe, reset and delete share groups."
 ACTIONS = ("list", "describe", "delete", "reset-offsets", "delete-offsets")
@@ -24,27 +25,13 @@ PARSER = Parser(
     "kafka-share-groups",
     PURPOSE,
     [
-        BOOTSTRAP,
-        COMMAND_CONFIG,
         Option("list", "List the share groups."),
         Option("describe", "Show groups with their offsets, members or state."),
         Option("delete", "Delete groups."),
-        Option("delete-offsets", "Delete the offsets of topics."),
-        Option("group", "The group; may be repeated.", "GROUP"),
         Option("all-groups", "All share groups."),
         Option("topic", "The topic; may be repeated. With --reset-offsets also topic:0,1.", "TOPIC"),
         Option("all-topics", "All topics of which the group has offsets."),
-        Option("timeout", "Time for the requests, in milliseconds.", "MS", "long", default=5000),
-        Option("members", "With --describe: the members.", needs=("describe",)),
         Option("offsets", "With --describe: the offsets, which is the default.", needs=("describe",)),
-        Option("verbose", "With --describe: more columns.", needs=("describe",)),
-        Option(
-            "state",
-            "With --describe: the state. With --list: also the states, or only groups in these.",
-            "STATES",
-            is_optional=True,
-            needs=("describe", "list"),
-        ),
         *offset_resets.OPTIONS,
     ],
 )
@@ -52,8 +39,6 @@ PARSER = Parser(
 
 def main(arguments: Sequence[str]) -> int:
     """Run the tool."""
-    from barnabas.wire.errors import KafkaError
-
     if not arguments:
         raise Usage(PURPOSE)
     options = PARSER.parse(arguments)
@@ -66,8 +51,6 @@ def main(arguments: Sequence[str]) -> int:
         except ValueError as error:
             raise Usage(str(error)) from None
         except (Failed, KafkaError) as error:
-            from barnabas.cli.kafka_tools.errors import text_of
-
             text = text_of(error) if isinstance(error, KafkaError) else str(error)
             print(f"\nError: Executing share group command failed due to {text}")
     return 0
@@ -91,14 +74,10 @@ def _check(options: Options) -> None:
     if options.has("describe"):
         if not options.has("group", "all-groups"):
             raise Usage("Option [describe] takes one of these options: [all-groups], [group]")
-        if sum(options.has(name) for name in ("members", "offsets", "state")) > 1:
-            raise Usage("Option [describe] takes at most one of these options: [members], [offsets], [state]")
-        if options.get("state"):
-            raise Usage("Option [describe] does not take a value for [state]")
+        offset_resets.check_describe(options)
     if options.has("delete") and options.has("group") == options.has("all-groups"):
         raise Usage("Option [delete] takes the options [group] or [all-groups]")
-    if options.has("delete-offsets") and not (options.has("group") and options.has("topic")):
-        raise Usage("Option [delete-offsets] takes the following options: [group], [topic]")
+    offset_resets.check_delete_offsets(options)
     if options.has("reset-offsets"):
         _check_reset(options)
 
@@ -116,9 +95,7 @@ def _check_reset(options: Options) -> None:
 
 def _share_groups(cluster: Cluster, states: Sequence[str] = ()) -> list[tuple[str, str]]:
     """Names and states of the share groups."""
-    from barnabas.client.groups.consumer_groups import list_groups
-
-    return [(one.group_id, one.group_state) for one in list_groups(cluster, states, ["Share"])]
+    return [(group.group_id, group.group_state) for group in list_groups(cluster, states, ["Share"])]
 
 
 def _groups(cluster: Cluster, options: Options) -> list[str]:
@@ -132,45 +109,39 @@ def _groups(cluster: Cluster, options: Options) -> list[str]:
 
 def _list(cluster: Cluster, options: Options) -> None:
     states = chosen(options.get("state"), STATES, "state", "states") if options.has("state") else []
-    found = _share_groups(cluster, states)
+    groups = _share_groups(cluster, states)
     if not options.has("state"):
-        for name, _ in found:
+        for name, _ in groups:
             print(name)
         return
-    width = max(15, *(len(name) for name, _ in found), 0)
-    for row in (("GROUP", "STATE"), *found):
+    width = max(15, *(len(name) for name, _ in groups), 0)
+    for row in (("GROUP", "STATE"), *groups):
         print(padded(row, (width,)))
 
 
 def _describe(cluster: Cluster, options: Options) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.tools.groups import describe_share_group
-    from barnabas.wire.errors import KafkaError
-
     try:
-        found = {name: describe_share_group(cluster, name) for name in sorted(_groups(cluster, options))}
+        groups = {name: share_group_for_tools(cluster, name) for name in sorted(_groups(cluster, options))}
     except KafkaError as error:
         raise Failed(exception_of(error)) from None
     is_verbose = options.has("verbose")
-    for name, group in found.items():
+    for name, (group, coordinator) in groups.items():
         if options.has("members"):
             _print_members(name, group, is_verbose)
         elif options.has("state"):
-            _print_state(name, group, is_verbose)
+            _print_state(name, group, coordinator, is_verbose)
         else:
             _print_offsets(cluster, name, is_verbose)
 
 
-def _note_empty(name: str, group: ShareGroup) -> None:
+def _note_empty(name: str, group: GroupView) -> None:
     if group.state == "Empty":
         print(f"\nShare group '{name}' has no active members.", file=sys.stderr)
 
 
 def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
-    from barnabas.client.groups.share_groups import share_offsets
-
-    found = share_offsets(cluster, name)
-    if not found:
+    offsets = share_offsets(cluster, name)
+    if not offsets:
         print(f"\nShare group '{name}' has no offset information.")
         return
     head = ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "START-OFFSET", "LAG"]
@@ -179,24 +150,31 @@ def _print_offsets(cluster: Cluster, name: str, is_verbose: bool) -> None:
             name,
             topic,
             str(index),
-            *("-" if number < 0 else str(number) for number in (one.leader_epoch, one.start_offset, one.lag)),
+            *("-" if number < 0 else str(number) for number in (state.leader_epoch, state.start_offset, state.lag)),
         ]
-        for (topic, index), one in found.items()
+        for (topic, index), state in offsets.items()
     ]
-    widths = [max(15, len(name)), max(15, *(len(topic) for topic, _ in found)), 10, 13, 13]
+    widths = [max(15, len(name)), max(15, *(len(topic) for topic, _ in offsets)), 10, 13, 13]
     columns = [column for column in range(6) if is_verbose or column != 3]
     widths = [width for column, width in enumerate(widths) if is_verbose or column != 3]
     print("".join(f"\n{padded([row[column] for column in columns], widths)}" for row in (head, *rows)))
 
 
-def _print_members(name: str, group: ShareGroup, is_verbose: bool) -> None:
+def _print_members(name: str, group: GroupView, is_verbose: bool) -> None:
     _note_empty(name, group)
     if not group.members:
         return
     rows = [["GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS", "MEMBER-EPOCH", "ASSIGNMENT"]]
-    for one in group.members:
-        row = [name, one.member_id, one.host, one.client_id, str(len(one.assignment)), str(one.epoch)]
-        rows.append([*row, _assignment(one.assignment)])
+    for member in group.members:
+        row = [
+            name,
+            member.member_id,
+            member.client_host,
+            member.client_id,
+            str(len(member.partitions)),
+            str(member.epoch),
+        ]
+        rows.append([*row, _assignment(member.partitions)])
     widths = [max(15, *(len(row[column]) for row in rows)) for column in range(4)] + [12, 13]
     columns = [column for column in range(7) if is_verbose or column != 5]
     widths = widths if is_verbose else widths[:5]
@@ -207,14 +185,14 @@ def _assignment(partitions: Sequence[tuple[str, int]]) -> str:
     by_topic: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         by_topic.setdefault(topic, []).append(index)
-    return ";".join(f"{topic}:{','.join(map(str, found))}" for topic, found in by_topic.items()) or "-"
+    return ";".join(f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in by_topic.items()) or "-"
 
 
-def _print_state(name: str, group: ShareGroup, is_verbose: bool) -> None:
+def _print_state(name: str, group: GroupView, coordinator: str, is_verbose: bool) -> None:
     _note_empty(name, group)
     head = ["GROUP", "COORDINATOR (ID)", "STATE", "#MEMBERS"]
-    row = [name, group.coordinator, group.state, str(len(group.members))]
-    widths = [max(15, len(name)), max(25, len(group.coordinator)), 15]
+    row = [name, coordinator, group.state, str(len(group.members))]
+    widths = [max(15, len(name)), max(25, len(coordinator)), 15]
     if is_verbose:
         head[3:3] = ["GROUP-EPOCH", "ASSIGNMENT-EPOCH"]
         row[3:3] = [str(group.epoch), str(group.assignment_epoch)]
@@ -226,36 +204,21 @@ def _print_state(name: str, group: ShareGroup, is_verbose: bool) -> None:
 
 
 def _delete(cluster: Cluster, groups: Sequence[str]) -> None:
-    from barnabas.cli.kafka_tools.errors import exception_of
-    from barnabas.client.errors import refusal
-    from barnabas.client.groups.consumer_groups import delete_group
-
     known = dict(_share_groups(cluster))
-    failed: dict[str, str] = {}
+    problems: dict[str, str | None] = {}
     for name in groups:
         if name not in known:
-            failed[name] = f"java.lang.IllegalArgumentException: Group '{name}' is not a share group."
+            problems[name] = f"java.lang.IllegalArgumentException: Group '{name}' is not a share group."
         elif known[name] != "Empty":
             problem = f"Share group '{name}' is not EMPTY."
-            failed[name] = f"org.apache.kafka.common.errors.GroupNotEmptyException: {problem}"
-    outcome = {name: refusal(delete_group, cluster, name) for name in groups if name not in failed}
-    failed |= {name: exception_of(error) for name, error in outcome.items() if error is not None}
-    deleted = ", ".join(f"'{name}'" for name in outcome if name not in failed)
-    if not failed:
-        print(f"Deletion of requested share groups ({deleted}) was successful.")
-        return
-    print("\nError: Deletion of some share groups failed:")
-    for name, text in failed.items():
-        print(f"* Group '{name}' could not be deleted due to: {text}")
-    if deleted:
-        print(f"\nThese share groups were deleted successfully: {deleted}")
+            problems[name] = f"org.apache.kafka.common.errors.GroupNotEmptyException: {problem}"
+    for name in [name for name in groups if name not in problems]:
+        error = refusal(delete_group, cluster, name)
+        problems[name] = None if error is None else exception_of(error)
+    offset_resets.print_deletions("share groups", problems)
 
 
 def _delete_offsets(cluster: Cluster, options: Options) -> None:
-    from barnabas.cli.kafka_tools.errors import text_of
-    from barnabas.client.groups.share_groups import forget_share_topics
-    from barnabas.wire.errors import KafkaError
-
     topics = options.all("topic")
     outcome: dict[str, KafkaError | None]
     try:
@@ -275,13 +238,9 @@ def _delete_offsets(cluster: Cluster, options: Options) -> None:
 
 
 def _reset(cluster: Cluster, options: Options) -> None:
-    from barnabas.client.groups.share_groups import move_share_group, share_offsets
-    from barnabas.client.tools.groups import describe_share_group
-    from barnabas.wire.errors import ErrorCode, KafkaError
-
     name = options.only("group")
     try:
-        state = describe_share_group(cluster, name).state
+        state = share_group_for_tools(cluster, name)[0].state
     except KafkaError as error:
         if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
             raise

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler, Route
     from barnabas.broker.context import RequestContext
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.kit.traffic.faults.rules import Wanted
+    from barnabas.kit.traffic.faults.rules import Condition
     from barnabas.wire.codec.fields import Field, StructBase
     from barnabas.wire.schema import Message
 
@@ -83,10 +83,10 @@ _NOT_READ: Final = {"high_watermark": -1, "last_stable_offset": -1, "base_offset
 class ItemErrors:
     """An error of one rule for one request."""
 
-    def __init__(self, route: Route, ctx: RequestContext, wanted: Wanted, code: ErrorCode) -> None:
+    def __init__(self, route: Route, ctx: RequestContext, condition: Condition, code: ErrorCode) -> None:
         self._route = route
         self._ctx = ctx
-        self._wanted = wanted
+        self._condition = condition
         self._code = code
 
     async def instead_of(self, handler: Handler, request: Any) -> Message | None:
@@ -103,33 +103,31 @@ class ItemErrors:
 
     def put_into(self, response: Message, request: Any = None) -> Message:
         """Put the error into a response; items of the request that it leaves out are added."""
-        found = list(places(response, self._ctx.broker.image))
+        failed_places = list(places(response, self._ctx.broker.image))
         if self._is_whole():
-            found = [found[0]]
-        elif self._wanted.has_items:
-            found = [one for one in found if self._is_wanted(one)]
-        errors = [one for one in found if one.error is not None and (one.depth > 0 or self._is_whole())]
-        depth = min((one.depth for one in errors), default=0)
+            failed_places = failed_places[:1]
+        elif self._condition.has_items:
+            failed_places = [place for place in failed_places if self._has_failed(place)]
+        errors = [place for place in failed_places if place.error is not None and (place.depth > 0 or self._is_whole())]
+        depth = min((place.depth for place in errors), default=0)
         for place in errors:
             if place.depth == depth:
                 self._fail(place.struct, place.error or "")
         if self._route.api_key == ApiKey.FETCH and not errors:
             self._add_fetched(response)
-        elif request is not None and not errors and self._wanted.has_items:
+        elif request is not None and not errors and self._condition.has_items:
             _, failed = self._divided(request)
-            _joined(response, _answer_to(failed, type(response), self._exists, self._fail))
+            _joined(response, _failures_of(failed, type(response), self._exists, self._fail))
         return response
 
     def _is_whole(self) -> bool:
         """Whether the error is for the whole response."""
-        has_code = hasattr(self._route.response_class(), "error_code") and self._has_field("error_code")
-        if not has_code or (self._wanted.has_items and _has_failing_items(self._route.response_class)):
+        fields = self._route.response_class.declared
+        has_code = any(field.name == "error_code" and self._exists(field) for field in fields)
+        if not has_code or (self._condition.has_items and _has_failing_items(self._route.response_class)):
             return False
         only = ITEM_ERRORS_ONLY.get(self._route.api_key)
         return only is None or self._code in only
-
-    def _has_field(self, name: str) -> bool:
-        return any(self._exists(one) for one in self._route.response_class.declared if one.name == name)
 
     def _exists(self, field: Field) -> bool:
         """Whether the version of the response has a field."""
@@ -153,17 +151,18 @@ class ItemErrors:
         if hasattr(struct, "aborted_transactions"):
             struct.aborted_transactions = None
 
-    def _is_wanted(self, place: Place) -> bool:
-        wanted = self._wanted
-        if wanted.topic is not None and place.topic != wanted.topic:
+    def _has_failed(self, place: Place) -> bool:
+        """Whether an item gets the error."""
+        condition = self._condition
+        if condition.topic is not None and place.topic != condition.topic:
             return False
-        return wanted.partition is None or place.partition == wanted.partition
+        return condition.partition is None or place.partition == condition.partition
 
     # -- requests that change something
 
     async def _without_failed(self, handler: Handler, request: Any) -> Message | None:
         rest, failed = self._divided(request)
-        failures = _answer_to(failed, self._route.response_class, self._exists, self._fail)
+        failures = _failures_of(failed, self._route.response_class, self._exists, self._fail)
         if not _has_items(rest):
             return failures  # type: ignore[no-any-return]
         response = decoded(self._route, await outcome_of(handler(self._ctx, rest)))
@@ -173,7 +172,7 @@ class ItemErrors:
         """The request without the items that fail, and the request with these items only."""
         if self._route.api_key == ApiKey.ELECT_LEADERS and request.topic_partitions is None:
             request = _elections_of_all(request, self._ctx.broker.image)
-        if not self._wanted.has_items:
+        if not self._condition.has_items:
             empty = copy(request)
             for field in type(request).declared:
                 if field.kind == "array":
@@ -193,39 +192,38 @@ class ItemErrors:
         for name, what, is_array in shape.own:
             values = getattr(struct, name)
             if is_array and values and what in (TOPIC, PARTITION):
-                is_failed = [self._fails(one, what, topic) for one in values]
-                setattr(rest, name, [one for one, fails in zip(values, is_failed, strict=True) if not fails])
-                setattr(failed, name, [one for one, fails in zip(values, is_failed, strict=True) if fails])
+                setattr(rest, name, [value for value in values if not self._fails(value, what, topic)])
+                setattr(failed, name, [value for value in values if self._fails(value, what, topic)])
         for name, is_array, _ in shape.children:
             if is_array and getattr(struct, name):
-                kept: list[Any] = []
-                taken: list[Any] = []
-                for one in getattr(struct, name):
-                    self._sort(one, topic, kept, taken)
-                setattr(rest, name, kept)
-                setattr(failed, name, taken)
+                remaining: list[Any] = []
+                failing: list[Any] = []
+                for item in getattr(struct, name):
+                    self._sort(item, topic, remaining, failing)
+                setattr(rest, name, remaining)
+                setattr(failed, name, failing)
         return rest, failed
 
     def _fails(self, value: Any, what: str, topic: str | None) -> bool:
         if what == TOPIC:
-            return bool(value == self._wanted.topic)
-        is_topic = self._wanted.topic in (None, topic)
-        return is_topic and self._wanted.partition in (None, value)
+            return bool(value == self._condition.topic)
+        is_topic = self._condition.topic in (None, topic)
+        return is_topic and self._condition.partition in (None, value)
 
-    def _sort(self, item: Any, topic: str | None, kept: list[Any], taken: list[Any]) -> None:
-        """Put an item, or its parts, where they belong."""
+    def _sort(self, item: Any, topic: str | None, remaining: list[Any], failing: list[Any]) -> None:
+        """Add an item, or its parts, to the remaining or the failing items."""
         place = next(places(item, self._ctx.broker.image))
         here = Place(item, place.topic or topic, place.partition, None, None, None, 0)
-        if here.topic is not None and self._is_wanted(here):
-            taken.append(item)
+        if here.topic is not None and self._has_failed(here):
+            failing.append(item)
             return
         rest, failed = self._split(item, here.topic)
         if not _has_items(failed):
-            kept.append(item)
+            remaining.append(item)
             return
-        taken.append(failed)
+        failing.append(failed)
         if _has_items(rest):
-            kept.append(rest)
+            remaining.append(rest)
 
     # -- fetches
 
@@ -237,13 +235,14 @@ class ItemErrors:
         topic_class = _element(type(response), "responses")
         partition_class = _element(topic_class, "partitions")
         image = self._ctx.broker.image
-        for one in session.partitions.values():
-            known = image.topic_by_id(one.topic_id)
-            name = one.topic or ("" if known is None else known.name)
-            if self._is_wanted(Place(one, name, one.index, None, None, None, 0)):
-                item = partition_class(partition_index=one.index)
+        for partition in session.partitions.values():
+            known = image.topic_by_id(partition.topic_id)
+            name = partition.topic or ("" if known is None else known.name)
+            if self._has_failed(Place(partition, name, partition.index, None, None, None, 0)):
+                item = partition_class(partition_index=partition.index)
                 self._fail(item, "error_code")
-                response.responses.append(topic_class(topic=one.topic, topic_id=one.topic_id, partitions=[item]))
+                topic = topic_class(topic=partition.topic, topic_id=partition.topic_id, partitions=[item])
+                response.responses.append(topic)
 
 
 def _elections_of_all(request: ElectLeadersRequest, image: ClusterImage) -> ElectLeadersRequest:
@@ -263,90 +262,82 @@ def _element(struct_class: type[StructBase], name: str) -> Any:
     return next(field.struct_class for field in struct_class.declared if field.name == name)
 
 
-def _same(name: str) -> str:
-    return _SAME.get(name, name)
-
-
 def _has_failing_items(response_class: Any) -> bool:
     """Whether items of a response can have an error of their own: the items of heartbeats cannot."""
-    items = [one.struct_class for one in response_class.declared if one.struct_class is not None]
-    return any(any(field.name in ERROR_FIELDS for field in one.declared) or _has_failing_items(one) for one in items)
+    items = [field.struct_class for field in response_class.declared if field.struct_class is not None]
+    return any(any(field.name in ERROR_FIELDS for field in item.declared) or _has_failing_items(item) for item in items)
 
 
 def _has_items(struct: Any) -> bool:
     return any(field.kind == "array" and getattr(struct, field.name) for field in type(struct).declared)
 
 
-def _answer_to(asked: Any, answer_class: Any, exists: Callable[[Field], bool], fail: Callable[[Any, str], None]) -> Any:
+def _failures_of(
+    request: Any, response_class: Any, exists: Callable[[Field], bool], fail: Callable[[Any, str], None]
+) -> Any:
     """A response, or an item of one, that answers a request or its item with an error, in the fields that exist."""
-    answer = answer_class()
-    given = _values(asked)
-    for field in answer_class.declared:
+    response = response_class()
+    keys = _values(request)
+    for field in response_class.declared:
         if field.kind == "array" and field.element_kind == "struct":
-            items = _items_for(field, asked) if exists(field) else []
-            setattr(answer, field.name, [_answer_to(one, field.struct_class, exists, fail) for one in items])
-        elif field.kind not in {"array", "struct"} and _same(field.name) in given:
-            setattr(answer, field.name, given[_same(field.name)])
-    errors = [name for name in ERROR_FIELDS if hasattr(answer, name)]
-    is_item = not hasattr(answer, "api_key")
+            items = _items_for(field, request) if exists(field) else []
+            setattr(response, field.name, [_failures_of(item, field.struct_class, exists, fail) for item in items])
+        elif field.kind not in {"array", "struct"} and (key := _SAME.get(field.name, field.name)) in keys:
+            setattr(response, field.name, keys[key])
+    errors = [name for name in ERROR_FIELDS if hasattr(response, name)]
+    is_item = not hasattr(response, "api_key")
     if errors and is_item:
-        fail(answer, errors[0])
-    return answer
+        fail(response, errors[0])
+    return response
 
 
-def _values(asked: Any) -> dict[str, Any]:
+def _values(item: Any) -> dict[str, Any]:
     """The keys of an item, also for APIs whose items are plain texts or numbers."""
-    if isinstance(asked, int):
-        return {"partition_index": asked}
-    if isinstance(asked, str):
-        return {"name": asked, "group_id": asked}
-    kinds = {"array", "struct", "records"}
-    return {_same(one.name): getattr(asked, one.name) for one in type(asked).declared if one.kind not in kinds}
+    if isinstance(item, int):
+        return {"partition_index": item}
+    if isinstance(item, str):
+        return {"name": item, "group_id": item}
+    fields = [field.name for field in type(item).declared if field.kind not in {"array", "struct", "records"}]
+    return {_SAME.get(name, name): getattr(item, name) for name in fields}
 
 
-def _items_for(field: Field, asked: Any) -> list[Any]:
+def _items_for(field: Field, request: Any) -> list[Any]:
     """The items of a request that an array of its response answers: the array that shares the most keys.
 
     Where no keys are shared, as for ACLs and quotas, the answers are in the order of all items.
     """
-    arrays = _arrays(asked)
+    arrays = _arrays(request)
     names = [one.name for one in field.struct_class.declared]  # type: ignore[union-attr]
-    keys = set(map(_same, names))
-    candidates = arrays + [inner for items in arrays if (inner := [one for item in items for one in _flat(item)])]
+    keys = {_SAME.get(name, name) for name in names}
+    inner = [[part for item in items for array in _arrays(item) for part in array] for items in arrays]
+    candidates = [*arrays, *filter(None, inner)]
     best = max(candidates, key=lambda items: len(keys & _values(items[0]).keys()), default=[])
     if best and keys & _values(best[0]).keys():
         return best
     return [item for items in arrays for item in items] if set(names) & set(ERROR_FIELDS) else []
 
 
-def _arrays(asked: Any) -> list[list[Any]]:
+def _arrays(item: Any) -> list[list[Any]]:
     """The arrays of a request or an item that have items."""
-    if isinstance(asked, (int, str)):
+    if isinstance(item, (int, str)):
         return []
-    return [
-        list(getattr(asked, one.name))
-        for one in type(asked).declared
-        if one.kind == "array" and getattr(asked, one.name)
-    ]
-
-
-def _flat(item: Any) -> list[Any]:
-    return [one for items in _arrays(item) for one in items]
+    arrays = [getattr(item, field.name) for field in type(item).declared if field.kind == "array"]
+    return [list(array) for array in arrays if array]
 
 
 def _joined(response: Any, failures: Any) -> Any:
     """The response of a request with the answers of the items that have failed; items of one topic are one."""
     for field in type(response).declared:
         if field.kind == "array" and field.element_kind == "struct" and getattr(failures, field.name):
-            joined = list(getattr(response, field.name) or [])
+            items = list(getattr(response, field.name) or [])
             for item in getattr(failures, field.name):
-                _join(joined, item)
-            setattr(response, field.name, joined)
+                _join(items, item)
+            setattr(response, field.name, items)
     return response
 
 
 def _join(items: list[Any], item: Any) -> None:
-    arrays = [one.name for one in type(item).declared if one.kind == "array" and one.element_kind == "struct"]
+    arrays = [field.name for field in type(item).declared if field.kind == "array" and field.element_kind == "struct"]
     keys = _topic_keys(item)
     for known in items if keys and arrays else ():
         if _topic_keys(known) == keys:

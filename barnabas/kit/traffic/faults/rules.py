@@ -8,13 +8,14 @@ generator of its own, so a seed repeats the choices. A rule with a predicate ask
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import count
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.kit.errors import NotFoundError
-from barnabas.kit.traffic.recorder import api_name
+from barnabas.wire.codec.json_form import api_name
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
@@ -27,7 +28,7 @@ AFTER: Final = "after"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Condition:
     """The requests that a rule concerns; None is any."""
 
     api: ApiKey | None = None
@@ -105,7 +106,7 @@ class Rule:
     """One rule, with its hits and held requests."""
 
     number: int
-    wanted: Wanted
+    condition: Condition
     trigger: Trigger
     action: Action
     seen: int = 0
@@ -131,23 +132,22 @@ class Rule:
         if trigger.probability < 1.0 and self.random.random() >= trigger.probability:
             return False
         self.hits += 1
-        self.tell()
+        self.wake()
         return True
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Wake the waiters for its hits."""
         for wake in list(self.waiters.values()):
             wake()
 
     def to_json(self) -> dict[str, Any]:
         """The rule for the control channel."""
-        wanted = {name: getattr(self.wanted, name) for name in self.wanted.__slots__}
-        wanted["api"] = None if self.wanted.api is None else api_name(self.wanted.api)
-        trigger = {name: getattr(self.trigger, name) for name in self.trigger.__slots__}
+        condition = asdict(self.condition)
+        condition["api"] = None if self.condition.api is None else api_name(self.condition.api)
         return {
             "rule": self.number,
-            **{name: value for name, value in wanted.items() if value is not None},
-            **{name: value for name, value in trigger.items() if value not in (None, False)},
+            **{name: value for name, value in condition.items() if value is not None},
+            **{name: value for name, value in asdict(self.trigger).items() if value not in (None, False)},
             "action": str(self.action),
             "seen": self.seen,
             "hits": self.hits,
@@ -155,16 +155,13 @@ class Rule:
         }
 
 
-class Question:
+class Question(NamedTuple):
     """One request that waits for the test's process to decide whether a rule concerns it."""
 
-    __slots__ = ("decide", "number", "request", "rule")
-
-    def __init__(self, number: int, rule: Rule, request: dict[str, Any], decide: Callable[[bool], None]) -> None:
-        self.number = number
-        self.rule = rule
-        self.request = request
-        self.decide = decide
+    number: int
+    rule: Rule
+    request: dict[str, Any]
+    decide: Callable[[bool], None]
 
 
 class Faults:
@@ -174,7 +171,7 @@ class Faults:
         self.rules: dict[int, Rule] = {}
         self.questions: dict[int, Question] = {}
         """The open questions, by number."""
-        self.asked: dict[object, Callable[[], None]] = {}
+        self.question_waiters: dict[object, Callable[[], None]] = {}
         """Called when there is a question."""
         self._rule_numbers = count(1)
         self._numbers = count(1)
@@ -191,9 +188,9 @@ class Faults:
         except KeyError:
             raise NotFoundError(f"There is no fault rule {number}: it was removed, or never added") from None
 
-    def add(self, wanted: Wanted, trigger: Trigger, action: Action) -> Rule:
+    def add(self, condition: Condition, trigger: Trigger, action: Action) -> Rule:
         """Add a rule behind the others."""
-        rule = Rule(next(self._rule_numbers), wanted, trigger, action)
+        rule = Rule(next(self._rule_numbers), condition, trigger, action)
         self.rules[rule.number] = rule
         return rule
 
@@ -201,10 +198,11 @@ class Faults:
         """Remove a rule: requests that it holds go on, and it does not concern requests with an open question."""
         self.rules.pop(rule.number, None)
         rule.is_removed = True
-        for question in [one for one in self.questions.values() if one.rule is rule]:
-            self.decide(question.number, yes=False)
+        for question in list(self.questions.values()):
+            if question.rule is rule:
+                self.decide(question.number, yes=False)
         self.release(rule)
-        rule.tell()
+        rule.wake()
 
     def clear(self) -> None:
         """Remove all rules."""
@@ -218,21 +216,17 @@ class Faults:
             rule.held.pop(number)()
         return len(numbers)
 
-    def hold(self, rule: Rule, go_on: Callable[[], None]) -> Callable[[], None]:
+    def hold(self, rule: Rule, go_on: Callable[[], None]) -> Callable[[], object]:
         """Hold a request until it is released; return a function that drops it when its client has disconnected."""
         number = next(self._numbers)
         rule.held[number] = go_on
-
-        def forget() -> None:
-            rule.held.pop(number, None)
-
-        return forget
+        return partial(rule.held.pop, number, None)
 
     def ask(self, rule: Rule, request: dict[str, Any], decide: Callable[[bool], None]) -> int:
         """Ask the test's process whether a rule concerns a request; the number of the question."""
         number = next(self._numbers)
         self.questions[number] = Question(number, rule, request, decide)
-        for wake in list(self.asked.values()):
+        for wake in list(self.question_waiters.values()):
             wake()
         return number
 

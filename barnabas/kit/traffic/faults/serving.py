@@ -15,9 +15,8 @@ from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.details import bytes_of
 from barnabas.kit.traffic.faults.item_errors import ItemErrors
 from barnabas.kit.traffic.faults.rules import AFTER, BEFORE
-from barnabas.kit.traffic.recorder import api_name
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.codec.json_form import to_json
+from barnabas.wire.codec.json_form import api_name, to_json
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.frame import encode_response
 from barnabas.wire.types import chunk_bytes
@@ -55,7 +54,7 @@ class Serving:
     async def serve(self) -> Message | None:
         """The response to send; raises the handler's errors."""
         for rule in list(self._faults.rules.values()):
-            if rule.is_removed or not rule.wanted.concerns(self._ctx, self._named):
+            if rule.is_removed or not rule.condition.concerns(self._ctx, self._named):
                 continue
             if rule.trigger.when and (not await self._ask(rule) or rule.is_removed):
                 continue
@@ -68,7 +67,7 @@ class Serving:
         if rule.action.hold:
             released: Future[None] = Future()
             forget = self._faults.hold(rule, released.complete)
-            rule.tell()
+            rule.wake()
             await self._wait(released, forget)
         if rule.action.delay > 0:
             await self._wait_for_time(rule.action.delay)
@@ -134,7 +133,7 @@ class Serving:
                 self._drop()  # as Kafka: there is no response that could carry the error
                 return None
             else:
-                errors = ItemErrors(self._route, self._ctx, rule.wanted, action.error)
+                errors = ItemErrors(self._route, self._ctx, rule.condition, action.error)
                 response = await errors.instead_of(self._handler, self._request)
         except KafkaError as error:  # of the whole request: it is a response here
             response = self._route.error_response(self._request, error)
@@ -144,7 +143,7 @@ class Serving:
         """The response to send in place of the handler's."""
         action = rule.action
         if action.commit_then_error is not None and response is not None:
-            ItemErrors(self._route, self._ctx, rule.wanted, action.commit_then_error).put_into(response)
+            ItemErrors(self._route, self._ctx, rule.condition, action.commit_then_error).put_into(response)
         if action.corrupt and response is not None:
             _corrupt(response)
         if action.throttle_ms is not None and response is not None:
