@@ -9,11 +9,20 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from typing import Final, Protocol
 
+from barnabas.wire.batches import plain_records
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.batches.decompression import MAX_EXPANSION, Source, decompressed_steps
 from barnabas.wire.batches.long_record import BYTES_PER_UNIT
-from barnabas.wire.batches.record_check import PLAIN_RECORDS, SHORT_DELTA, UNLIMITED, RecordCheck, is_plain
+from barnabas.wire.batches.plain_records import (
+    ACCELERATED_RECORDS_PER_UNIT,
+    PLAIN_RECORDS,
+    REGULAR_RECORDS_PER_UNIT,
+    SHORT_DELTA,
+    UNLIMITED,
+    are_plain,
+)
+from barnabas.wire.batches.record_check import RecordCheck
 from barnabas.wire.batches.record_lengths import HOPS_PER_UNIT, lengths_fit
 from barnabas.wire.batches.records import CODEC_MASK, HEADER_SIZE, TIMESTAMP_TYPE_BIT
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
@@ -33,9 +42,8 @@ FULL, LENGTHS, HEADER = "full", "lengths", "header"
 """How a batch is checked whose keys and timestamps need no check: every field of every record; that records fill the
 batch, and the first and last one completely; the header only."""
 
-_CODEC_AND_TIMESTAMP_TYPE = CODEC_MASK | TIMESTAMP_TYPE_BIT
 _UNLIMITED_MS = 2**63 - 1
-_MOST_HOPS = 20_000  # about 2 ms
+_MOST_RECORDS = 20_000  # about 2 ms if they are skipped by their lengths
 _MOST_BYTES = 1 << 21
 _LONG_RECORD = 256  # so many bytes for each record: copying them costs more than it saves
 
@@ -107,45 +115,14 @@ def check_records(
 
     Without a budget all is done. KafkaError if the batch is invalid, RecordValidationError with the records that are.
     """
-    if (
-        limits.record_validation == LENGTHS
-        and not header.attributes & _CODEC_AND_TIMESTAMP_TYPE
-        and limits.message_timestamp_before_max_ms == _UNLIMITED_MS
-        and header.max_timestamp <= now_ms + limits.message_timestamp_after_max_ms
-        and "compact" not in limits.cleanup_policy
-        and _lengths_are_valid(records, header, budget)
-    ):
-        return None  # nearly always
-    return _check_closely(records, header, limits, now_ms, budget)
-
-
-def _lengths_are_valid(records: memoryview, header: BatchHeader, budget: Budget | None) -> bool:
-    """Whether the records of an uncompressed batch fill it by their lengths; False if that takes a closer look."""
-    count, size = header.record_count, header.size - HEADER_SIZE
-    if count > _MOST_HOPS or size > _MOST_BYTES:
-        return False
-    if budget is not None:
-        if budget.units <= 0:
-            return False
-        budget.units -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT
-    data = records[HEADER_SIZE:]
-    # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
-    return lengths_fit(data if size >= _LONG_RECORD * count else bytes(data), count)
-
-
-def _check_closely(
-    records: memoryview, header: BatchHeader, limits: ContentLimits, now_ms: int, budget: Budget | None
-) -> UnfinishedCheck | None:
-    """`check_records` where not only lengths are to be checked, or they do not fit at a glance."""
     earliest, latest = -UNLIMITED, UNLIMITED
-    is_late = False
     if limits.message_timestamp_type == "CreateTime":
         if header.attributes & TIMESTAMP_TYPE_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
         latest = now_ms + limits.message_timestamp_after_max_ms
-        is_late = header.max_timestamp > latest
         if limits.message_timestamp_before_max_ms != _UNLIMITED_MS:
             earliest = now_ms - limits.message_timestamp_before_max_ms
+    is_late = header.max_timestamp > latest
     needs_keys = "compact" in limits.cleanup_policy
     level = limits.record_validation
     if needs_keys or is_late or earliest != -UNLIMITED:
@@ -153,10 +130,8 @@ def _check_closely(
     elif level == HEADER:
         return None
     codec = header.attributes & CODEC_MASK
-    if level == FULL and not codec and not is_late:
-        is_safe = earliest <= header.base_timestamp - SHORT_DELTA and header.base_timestamp + SHORT_DELTA <= latest
-        if is_safe and _is_plain(records, header, budget, needs_keys=needs_keys):
-            return None
+    if not codec and not is_late and _are_valid(records, header, budget, level, earliest, latest, needs_keys):
+        return None  # nearly always
     if needs_keys and header.record_count > MOST_RECORDS_TO_COMPACT:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
@@ -177,16 +152,38 @@ def _check_closely(
     return _run(_steps(check, pieces, header.max_timestamp if is_late else None), check, source, budget)
 
 
-def _is_plain(records: memoryview, header: BatchHeader, budget: Budget | None, *, needs_keys: bool) -> bool:
-    """Whether every field of a batch of few records is valid, if short timestamp deltas are; False if not sure."""
+def _are_valid(
+    records: memoryview,
+    header: BatchHeader,
+    budget: Budget | None,
+    level: str,
+    earliest: int,
+    latest: int,
+    needs_keys: bool,
+) -> bool:
+    """Whether the records of an uncompressed batch are valid, as far as `level` says; False if not sure."""
     count, size = header.record_count, header.size - HEADER_SIZE
-    if count > PLAIN_RECORDS:
+    if size > _MOST_BYTES or (budget is not None and budget.units <= 0):
         return False
-    if budget is not None:
-        if budget.units <= 0:
+    data, base = records[HEADER_SIZE:], header.base_timestamp
+    valid_records = plain_records.valid_records
+    if valid_records is not None:
+        if budget is not None:
+            budget.units -= count // ACCELERATED_RECORDS_PER_UNIT + size // BYTES_PER_UNIT
+        return valid_records(data, 0, 0, count, base, earliest, latest, needs_keys, size) == (size, count)
+    if count > _MOST_RECORDS:
+        return False
+    if level == LENGTHS:
+        records_per_unit = HOPS_PER_UNIT
+    else:
+        records_per_unit = 1 if count <= PLAIN_RECORDS else REGULAR_RECORDS_PER_UNIT
+        if base + SHORT_DELTA > latest or base - SHORT_DELTA < earliest:
             return False
-        budget.units -= count + size // BYTES_PER_UNIT
-    return is_plain(bytes(records[HEADER_SIZE:]), count, needs_keys=needs_keys)
+    if budget is not None:
+        budget.units -= count // records_per_unit + size // BYTES_PER_UNIT
+    # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
+    piece = data if size >= _LONG_RECORD * count else bytes(data)
+    return lengths_fit(piece, count) if level == LENGTHS else are_plain(piece, count, needs_keys=needs_keys)
 
 
 def _run(

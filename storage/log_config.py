@@ -66,7 +66,7 @@ class LogConfig:
     def __init__(self) -> None:
         for name, attribute in _ATTRIBUTES.items():
             setattr(self, attribute, _plain(name, TOPIC_KEYS[name].default))
-        self.record_validation = "lengths"
+        self.record_validation = "full"
 
     @staticmethod
     def from_map(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> LogConfig:

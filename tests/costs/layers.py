@@ -72,6 +72,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("storage/batch_content.py", "", "validate"),
     ("storage/batch_header.py", "", "validate"),
     ("wire/record", "", "validate"),
+    ("wire/plain_records.py", "", "validate"),
     ("wire/long_record.py", "", "validate"),
     ("wire/varint.py", "", "validate"),
     ("wire/decompression.py", "", "validate"),

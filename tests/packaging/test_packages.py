@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import zipfile
 from collections import Counter
@@ -24,6 +26,7 @@ from tests.support.source import PACKAGES
 from tests.support.trees import Environment, InstalledServer, copy_tree
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(300)]
+ACCELERATOR = "barnabas/wire/batches/_valid_records"
 LINKS = [name for name in PACKAGES if name != "barnabas"]
 
 
@@ -57,10 +60,16 @@ def environment(tmp_path: Path) -> Environment:
 
 def files_of_the_package() -> set[str]:
     """The files of the tree that belong into the package: Python, and the data files that are read at run time."""
-    suffixes = {".py", ".typed", ".xml", ".html", ".toml", ".json"}
+    suffixes = {".py", ".pyi", ".typed", ".xml", ".html", ".toml", ".json"}
     found = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in suffixes)
     own = (path.relative_to(ROOT) for path in found if path.resolve() == path and "__pycache__" not in path.parts)
     return {str(path) if path.parts[0] == "barnabas" else f"barnabas/{path}" for path in own}
+
+
+def can_compile() -> bool:
+    """Whether there are a C compiler and Python's headers."""
+    compiler = str(sysconfig.get_config_var("CC")).split()[0]
+    return shutil.which(compiler) is not None and (Path(sysconfig.get_path("include")) / "Python.h").exists()
 
 
 def check_serves(environment: Environment, data_dir: Path) -> None:
@@ -77,8 +86,21 @@ def check_serves(environment: Environment, data_dir: Path) -> None:
 def test_wheel_holds_every_file_of_the_package_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
-    assert set(names) == files_of_the_package()
+    assert set(names) == files_of_the_package() | ({f"{ACCELERATOR}.abi3.so"} if can_compile() else set())
     assert len(names) == len(set(names))
+
+
+def test_wheel_needs_no_compiler(
+    sdist: Path, environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sdist has the source of the accelerator; where that cannot be compiled, the broker serves without it."""
+    with tarfile.open(sdist) as archive:
+        assert [name for name in archive.getnames() if name.endswith(f"{ACCELERATOR}.c")]
+    monkeypatch.setenv("CC", "/bin/false")
+    environment.pip_install(str(sdist))
+    found = environment.run("from barnabas.wire.batches import plain_records; print(plain_records.valid_records)")
+    assert found == "None"
+    check_serves(environment, tmp_path / "data")
 
 
 def test_installed_wheel_is_one_name_and_serves(wheel: Path, environment: Environment, tmp_path: Path) -> None:

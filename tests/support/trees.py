@@ -11,7 +11,18 @@ from pathlib import Path
 
 from tests.support.processes.server import ROOT, BarnabasServer
 
-_NEVER = ("**/__pycache__", ".git", ".venv", ".cache", ".*_cache", ".hypothesis", "*.egg-info", "build", "dist")
+_NEVER = (
+    "**/__pycache__",
+    "**/*.so",
+    ".git",
+    ".venv",
+    ".cache",
+    ".*_cache",
+    ".hypothesis",
+    "*.egg-info",
+    "build",
+    "dist",
+)
 _PLAIN = {"PATH": "/usr/bin:/bin"}
 """An environment of processes in which nothing says where the source tree is."""
 

@@ -5,8 +5,9 @@ topic asks for (keys, timestamps within limits). In addition a record's offset d
 stored as they were sent, so readers would see wrong offsets. (Kafka writes a compressed batch with wrong deltas again,
 and stores an uncompressed one.)
 
-Reading each record in Python costs as much as everything else that the broker does for it. So runs of records of one
-size, as producers of messages of a fixed size send them, are compared as columns (`record_runs`).
+Reading each record in Python costs as much as everything else that the broker does for it. So the accelerator reads
+them if there is one (`plain_records`); without it, runs of records of one size, as producers of messages of a fixed
+size send them, are compared as columns (`record_runs`). Every error is made here, in Python.
 
 No step is long: `check` stops after `STEP_UNITS`, where a unit is about the work for one record, and a record that is
 larger than a piece is read in steps (`long_record`).
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Final
 
+from barnabas.wire.batches import plain_records
 from barnabas.wire.batches.batch_format import NO_TIMESTAMP
 from barnabas.wire.batches.decompression import STEP_BYTES
 from barnabas.wire.batches.long_record import (
@@ -30,6 +32,13 @@ from barnabas.wire.batches.long_record import (
     wrong_delta,
     wrong_size,
 )
+from barnabas.wire.batches.plain_records import (
+    ACCELERATED_RECORDS_PER_UNIT,
+    REGULAR_RECORDS_PER_UNIT,
+    SHORT_DELTA,
+    UNLIMITED,
+    are_regular,
+)
 from barnabas.wire.batches.record_lengths import HOPS_PER_UNIT, hop
 from barnabas.wire.batches.record_runs import equal_records
 from barnabas.wire.errors import CorruptRecord
@@ -37,16 +46,9 @@ from barnabas.wire.varint import record_varint, record_varlong
 
 STEP_UNITS: Final = 1_000
 """The most units of a step, about half a millisecond."""
-RECORDS_OF_A_RUN_PER_UNIT: Final = 8
 
 MAX_RECORD_ERRORS: Final = 1_000
 """The maximum number of invalid records listed per batch, so that one request does not cause a huge response."""
-UNLIMITED: Final = 2**63
-
-PLAIN_RECORDS: Final = 64
-"""`is_plain` is False for more records."""
-SHORT_DELTA: Final = 8192
-"""Timestamp deltas of one or two bytes are from -8192 to 8191 ms."""
 
 _LONG_DELTA = 1 << 20
 _RETRY_AFTER = 16
@@ -149,6 +151,20 @@ class RecordCheck:
                 if hops:
                     self.units += 1 + hops // HOPS_PER_UNIT
                     return pos
+        elif plain_records.valid_records is not None:
+            last = min(self._count, first + STEP_UNITS * ACCELERATED_RECORDS_PER_UNIT)
+            pos, self.index = plain_records.valid_records(
+                data, pos, first, last, self._base_timestamp, self._earliest, self._latest, self._needs_keys,
+                self._max_record_size,
+            )  # fmt: skip
+            if self.index > first:
+                self.units += 1 + (self.index - first) // ACCELERATED_RECORDS_PER_UNIT
+                return pos
+            last = min(self._count, first + STEP_UNITS)
+        elif not first and not pos and self._is_regular(data):
+            self.index = self._count
+            self.units += 1 + self._count // REGULAR_RECORDS_PER_UNIT
+            return len(data)
         try:
             return self._whole_records(data, pos, last)
         except CorruptRecord as error:
@@ -226,13 +242,18 @@ class RecordCheck:
         self.index = index
         return start
 
+    def _is_regular(self, data: bytes) -> bool:
+        """Whether `data` is all records, and they are valid."""
+        is_safe = self._free_timestamp_bytes > 0 and len(data) <= self._max_record_size
+        return is_safe and are_regular(data, self._count, needs_keys=self._needs_keys)
+
     def _run(self, data: bytes, start: int, size: int, index: int, last: int) -> int:
         """How many records after the one at `start`, which is before record `index`, are like it."""
-        limit = min(self._count - index, (last - index) * RECORDS_OF_A_RUN_PER_UNIT)
+        limit = min(self._count - index, (last - index) * REGULAR_RECORDS_PER_UNIT)
         free, needs_key = self._free_timestamp_bytes, self._needs_keys
         run = equal_records(data, start, size, index - 1, limit, timestamp_bytes=free, needs_key=needs_key)
         self._retry_at = index + run + (0 if run > _RETRY_AFTER else _RETRY_AFTER)
-        self._extra -= run - run // RECORDS_OF_A_RUN_PER_UNIT
+        self._extra -= run - run // REGULAR_RECORDS_PER_UNIT
         return run
 
     def _after_headers(self, data: bytes, pos: int, stop: int) -> int:
@@ -299,53 +320,3 @@ def _free_bytes(before: int, after: int) -> int:
     if nearest >= _LONG_DELTA:
         return 3
     return 2 if nearest >= SHORT_DELTA else 0
-
-
-def is_plain(data: bytes, count: int, *, needs_keys: bool) -> bool:  # noqa: C901 (the hot loop, inlined)
-    """Whether `data` is `count` valid records; False if that takes a closer look. Timestamps are not checked.
-
-    This is what nearly all small batches need: half of the time of a `RecordCheck` would be spent on making it.
-    """
-    pos = 0
-    try:
-        for index in range(count):
-            stop = data[pos]
-            pos += 1
-            if stop > 0x7F:
-                byte = data[pos]
-                stop = stop & 0x7F | byte << 7
-                pos += 1
-                if byte > 0x7F:
-                    return False
-            if stop & 1:
-                return False
-            stop = pos + (stop >> 1)
-            pos += 1 if data[pos + 1] < 0x80 else 2
-            if data[pos] > 0x7F or data[pos + 1] != index << 1 or index > 0x3F:
-                return False
-            pos += 2
-            number = data[pos]
-            pos += 1
-            if number & 1:
-                if needs_keys or number != 1:
-                    return False
-            elif number > 0x7F:
-                return False
-            else:
-                pos += number >> 1
-            number = data[pos]
-            pos += 1
-            if number > 0x7F:
-                byte = data[pos]
-                number = number & 0x7F | byte << 7
-                pos += 1
-                if byte > 0x7F:
-                    return False
-            if not number & 1:
-                pos += number >> 1
-            pos += 1
-            if pos != stop or data[stop - 1]:
-                return False
-    except IndexError:
-        return False
-    return pos == len(data)

@@ -2,13 +2,14 @@
 
 Garbage, a wrong count or bytes left over do not pass this; a wrong field inside a record in the middle does. It costs a
 fifth of reading every field, because a record is skipped by its length, and a run of records of one size by comparing
-the length bytes of all of them at once.
+the length bytes of all of them at once. With the accelerator only batches that it refuses are checked in this way.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from barnabas.wire.batches.plain_records import are_regular
 from barnabas.wire.batches.record_runs import equal_prefix
 from barnabas.wire.errors import CorruptRecord
 from barnabas.wire.varint import record_varint, record_varlong
@@ -19,8 +20,6 @@ HOPS_PER_UNIT: Final = 4
 _SMALLEST_LENGTH = 12  # zig-zag: attributes, two deltas, two lengths and the header count are six bytes
 _LONGEST_RUN = 1024
 _RETRY_AFTER = 16
-_ONE_BYTE_DELTAS, _TWO_BYTE_DELTAS = 64, 8128
-"""How many records have an offset delta of one byte, and of two."""
 
 
 def hop(data: bytes | memoryview, pos: int, most: int) -> tuple[int, int]:
@@ -75,42 +74,10 @@ def lengths_fit(data: bytes | memoryview, count: int) -> bool:
     pos = plain_record_end(data, 0, 0)
     if count == 1 or not pos:
         return pos == len(data)
-    last = _start_of_last_equal(data, pos, count)
-    if not last:
-        last, hops = hop(data, pos, count - 2)
-        if hops != count - 2:
-            return False
-    return plain_record_end(data, last, count - 1) == len(data)
-
-
-def _start_of_last_equal(data: bytes | memoryview, size: int, count: int) -> int:
-    """Where the last of `count` records starts that differ by their offset deltas only; 0 if that is not sure.
-
-    The first one has `size` bytes; from the delta 64 on, which has one byte more, each has `size + 1`. Producers send
-    such batches of records of one size. The lengths of one or two bytes of all records are compared at once.
-    """
-    end = len(data)
-    first, second = data[0], data[1]
-    if first > 0x7F < second or count > _ONE_BYTE_DELTAS + _TWO_BYTE_DELTAS:
-        return 0
-    longer = count - _ONE_BYTE_DELTAS
-    start = end if longer <= 0 else size * _ONE_BYTE_DELTAS
-    if start + longer * (size + 1) != end if longer > 0 else size * count != end:
-        return 0
-    shorter = min(count, _ONE_BYTE_DELTAS)
-    if bytes(data[:start:size]) != bytes((first,)) * shorter:
-        return 0
-    if first > 0x7F and bytes(data[1:start:size]) != bytes((second,)) * shorter:
-        return 0
-    if longer <= 0:
-        return end - size
-    if first & 0x7F == 0x7E:
-        return 0  # the length of the longer ones has other bytes
-    if bytes(data[start :: size + 1]) != bytes((first + 2,)) * longer:
-        return 0
-    if first > 0x7F and bytes(data[start + 1 :: size + 1]) != bytes((second,)) * longer:
-        return 0
-    return end - size - 1
+    if are_regular(data, count, needs_keys=False):
+        return True
+    last, hops = hop(data, pos, count - 2)
+    return hops == count - 2 and plain_record_end(data, last, count - 1) == len(data)
 
 
 def plain_record_end(data: bytes | memoryview, start: int, index: int) -> int:

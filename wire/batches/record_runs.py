@@ -15,13 +15,13 @@ _ASCII_BYTES = bytes(range(0x80))
 
 # The bytes of consecutive offset deltas. A delta is written as twice its value, 7 bits a byte, lowest first: the first
 # byte repeats after 64 deltas, the second one changes every 64 and repeats after 8192.
-_DELTAS_OF_A_BYTE = 64
-_PERIOD = 8192
+DELTAS_OF_A_BYTE = 64
+PERIOD = 8192
 _LAST_OF_WIDTH = (0, 63, 8191, 1_048_575)  # the last delta that is written in 1, 2 or 3 bytes
-_ALONE = bytes(range(0, 0x80, 2))
-_FIRST_BYTES = bytes(range(0x80, 0x100, 2)) * (_PERIOD // _DELTAS_OF_A_BYTE)
-_SECOND_BYTES_LAST = b"".join(bytes([value]) * _DELTAS_OF_A_BYTE for value in range(0x80))
-_SECOND_BYTES = b"".join(bytes([value]) * _DELTAS_OF_A_BYTE for value in range(0x80, 0x100))
+ONE_BYTE_DELTAS = bytes(range(0, 0x80, 2))
+FIRST_BYTES = bytes(range(0x80, 0x100, 2)) * (PERIOD // DELTAS_OF_A_BYTE)
+SECOND_BYTES_LAST = b"".join(bytes([value]) * DELTAS_OF_A_BYTE for value in range(0x80))
+SECOND_BYTES = b"".join(bytes([value]) * DELTAS_OF_A_BYTE for value in range(0x80, 0x100))
 
 
 class _Layout(NamedTuple):
@@ -54,7 +54,7 @@ def equal_records(
     equal = 0
     while equal < limit:
         index += 1
-        block_end = _DELTAS_OF_A_BYTE if index < _DELTAS_OF_A_BYTE else index - index % _PERIOD + _PERIOD
+        block_end = DELTAS_OF_A_BYTE if index < DELTAS_OF_A_BYTE else index - index % PERIOD + PERIOD
         length = min(_LONGEST_RUN, limit - equal, block_end - index)
         at = start + size * (equal + 1)
         run = _equal(data, start, at, size, length, layout)
@@ -121,15 +121,15 @@ def _equal(data: bytes, first: int, at: int, size: int, most: int, layout: _Layo
 def _are_next(data: bytes, at: int, size: int, count: int, index: int, width: int) -> bool:
     """Whether the varints of `width` bytes from `at` on are the deltas `index`, `index` + 1 and so on."""
     end = at + (count - 1) * size + 1
-    phase = index % _PERIOD
+    phase = index % PERIOD
     if width == 1:
-        return index < _DELTAS_OF_A_BYTE and data[at:end:size] == _ALONE[index : index + count]
-    if index < _DELTAS_OF_A_BYTE or data[at:end:size] != _FIRST_BYTES[phase : phase + count]:
+        return index < DELTAS_OF_A_BYTE and data[at:end:size] == ONE_BYTE_DELTAS[index : index + count]
+    if index < DELTAS_OF_A_BYTE or data[at:end:size] != FIRST_BYTES[phase : phase + count]:
         return False
-    second = _SECOND_BYTES_LAST if width == 2 else _SECOND_BYTES
+    second = SECOND_BYTES_LAST if width == 2 else SECOND_BYTES
     if data[at + 1 : end + 1 : size] != second[phase : phase + count]:
         return False
-    rest = index // _PERIOD  # the bits above, the same for all records up to the next multiple of the period
+    rest = index // PERIOD  # the bits above, the same for all records up to the next multiple of the period
     for column in range(2, width):
         is_last = column == width - 1
         if data[at + column : end + column : size] != bytes([rest & 0x7F | (0 if is_last else 0x80)]) * count:

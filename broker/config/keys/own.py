@@ -58,7 +58,7 @@ FULL, LENGTHS, HEADER = "full", "lengths", "header"
 
 PRODUCE_VALIDATION = string(
     "barnabas.produce.validation",
-    LENGTHS,
+    FULL,
     f"[{FULL}, {LENGTHS}, {HEADER}]",
     MEDIUM,
     "The checks of produced batches. With header: the header, the length and the CRC. With lengths: also that the "

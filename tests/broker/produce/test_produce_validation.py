@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.storage import batch_content
 from barnabas.storage.batch_content import IN_PLACE_UNITS, MOST_RECORDS_TO_COMPACT, OPENED_UNITS
 from barnabas.wire.batches import record_check
 from barnabas.wire.batches.compression import compress
@@ -21,6 +22,7 @@ from barnabas.wire.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
+from tests.support.accelerator import WAYS, checked_in
 from tests.support.cases import for_each
 from tests.support.logs.gzip_bombs import gzip_of_empty_members
 from tests.support.logs.raw_batches import bomb, nonsense, raw_batch, record
@@ -69,11 +71,15 @@ def client(memory: MemoryBroker) -> Client:
     return memory.client()
 
 
+@for_each("way", WAYS)
 @for_each("level", ["lengths", "full"])
 @for_each("name", NONSENSE)
-def test_nonsense_is_refused_and_leaves_no_trace(memory: MemoryBroker, client: Client, name: str, level: str) -> None:
+def test_nonsense_is_refused_and_leaves_no_trace(
+    memory: MemoryBroker, client: Client, name: str, level: str, way: str
+) -> None:
     memory.broker.partitions.get("t", 0).log.config.record_validation = level
-    client.send(request((0, NONSENSE[name]), (1, batch(b"fine"))), 9)
+    with checked_in(way):
+        client.send(request((0, NONSENSE[name]), (1, batch(b"fine"))), 9)
     bad, good = answers(client)
     assert (bad.error_code, bad.base_offset) == (ErrorCode.INVALID_RECORD, -1)
     assert bad.error_message
@@ -95,14 +101,23 @@ def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> 
 
 @for_each(("level", "code"), [("header", 0), ("lengths", 0), ("full", ErrorCode.INVALID_RECORD)])
 @for_each("codec", [0, 4])
+@for_each("way", WAYS)
 def test_only_full_validation_reads_every_field(
-    memory: MemoryBroker, client: Client, level: str, code: int, codec: int
+    memory: MemoryBroker, client: Client, level: str, code: int, codec: int, way: str
 ) -> None:
     """With the level `lengths` records in the middle are skipped by their lengths."""
     memory.broker.partitions.get("t", 0).log.config.record_validation = level
     body = record(0) + record(5) + record(2)
-    client.send(request((0, raw_batch(compress(codec, body), 3, codec=codec, base_ms=START_MS))), 9)
+    with checked_in(way):
+        client.send(request((0, raw_batch(compress(codec, body), 3, codec=codec, base_ms=START_MS))), 9)
     assert answers(client)[0].error_code == code
+
+
+def test_every_field_is_read_by_default(client: Client) -> None:
+    """L13: as strictly as Kafka."""
+    body = record(0) + record(5) + record(2)
+    client.send(request((0, raw_batch(body, 3, base_ms=START_MS))), 9)
+    assert answers(client)[0].error_code == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("level", ["header", "lengths"])
@@ -213,17 +228,23 @@ def test_validation_stops_when_the_client_is_gone(
     assert end_offset(memory) == 0
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("level", "units"), [("lengths", IN_PLACE_UNITS), ("full", OPENED_UNITS)])
-def test_the_budget_is_that_of_a_request(tmp_path: Path, level: str, units: int) -> None:
+def test_the_budget_is_that_of_a_request(
+    tmp_path: Path, level: str, units: int, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many partitions in one request do not make a turn longer: what exceeds the budget is done in slices."""
     memory = MemoryBroker(tmp_path, {"barnabas.produce.validation": level})
     memory.create_topic("t", 20)
     client = memory.client()
     values = [bytes(1 + index % 50) for index in range(units // 4)]  # not of one size
-    client.send(request(*[(index, batch(*values)) for index in range(20)]), 9)
+    if way == "C":
+        monkeypatch.setattr(batch_content, "ACCELERATED_RECORDS_PER_UNIT", 4 if level == "lengths" else 1)
+    with checked_in(way):
+        client.send(request(*[(index, batch(*values)) for index in range(20)]), 9)
     assert client.answers() == []
     done = sum(end_offset(memory, index) > 0 for index in range(20))
-    assert 2 <= done <= (14 if level == "lengths" else 4)
+    assert 2 <= done <= (14 if level == "lengths" or way == "C" else 4)
     memory.advance(0)
     assert [answer.error_code for answer in answers(client)] == [0] * 20
     assert all(end_offset(memory, index) == len(values) for index in range(20))

@@ -159,7 +159,7 @@ class Control:
         return {
             name: module.__file__
             for name, module in sys.modules.items()
-            if name.split(".")[0] in roots and module.__file__
+            if name.split(".")[0] in roots and getattr(module, "__file__", None)
         }
 
     # -- waiting for bytes in flight

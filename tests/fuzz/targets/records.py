@@ -1,7 +1,7 @@
 """Record batches: headers, records, control records, and the checks that a broker makes of what clients send.
 
 Only KafkaError (CorruptRecord is one). A batch that the full check accepts is one whose records can be read; records
-that were read are written and read again.
+that were read are written and read again. The checks in Python and in C have the same verdict and message.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.batches.records import HEADER_SIZE, BatchView, Record, build_batch, iter_batches, iter_records
 from barnabas.wire.errors import CorruptRecord, KafkaError
 from tests.fuzz.targets import Input
+from tests.support.accelerator import WAYS, checked_in
 from tests.support.requests.random_batches import plain
 
 MAX_BYTES = 2048
@@ -48,13 +49,20 @@ def check(data: bytes) -> None:
     raw = _sealed(given.rest) if options & SEALED else given.rest
     read = _read(raw)
     for level, limits in LIMITS.items():
-        accepted = True
+        verdicts = [_verdict(raw, limits, way) for way in WAYS]
+        assert verdicts.count(verdicts[0]) == len(verdicts), f"{WAYS} do not agree: {verdicts}"
+        if verdicts[0] is None and level == "full":
+            assert read is not None, "a batch is accepted whose records cannot be read"
+
+
+def _verdict(raw: bytes, limits: SimpleNamespace, way: str) -> tuple[int, str | None] | None:
+    """Error code and message; None if the batch is accepted."""
+    with checked_in(way):
         try:
             check_batches(memoryview(raw), limits, "client", NOW_MS)
-        except KafkaError:
-            accepted = False
-        if accepted and level == "full":
-            assert read is not None, "a batch is accepted whose records cannot be read"
+        except KafkaError as error:
+            return error.code, error.message
+    return None
 
 
 def _sealed(data: bytes) -> bytes:

@@ -131,7 +131,7 @@ HOSTILE = (
     Mutant(
         "budget-of-each-batch-instead-of-the-request",
         "storage/batch_content.py",
-        "        budget.units -= count // HOPS_PER_UNIT + size // BYTES_PER_UNIT\n",
+        "        budget.units -= count // records_per_unit + size // BYTES_PER_UNIT\n",
         "        pass\n",
         "tests/broker/produce/test_produce_validation.py::test_the_budget_is_that_of_a_request",
     ),
@@ -145,8 +145,8 @@ HOSTILE = (
     Mutant(
         "last-record-skipped-by-its-length",
         "wire/batches/record_lengths.py",
-        "    return plain_record_end(data, last, count - 1) == len(data)\n",
-        "    return last <= len(data)\n",
+        "    return hops == count - 2 and plain_record_end(data, last, count - 1) == len(data)\n",
+        "    return hops == count - 2\n",
         "tests/broker/produce/test_produce_validation.py::test_nonsense_is_refused_and_leaves_no_trace",
     ),
     Mutant(

@@ -192,7 +192,7 @@ STORAGE = (
     ),
     Mutant(
         "null-key-accepted-on-a-compacted-topic",
-        "wire/batches/record_check.py",
+        "wire/batches/plain_records.py",
         "                if needs_keys or number != 1:\n",
         "                if number != 1:\n",
         _T + "append/test_append_checks.py::test_compacted_topic_requires_keys",
