@@ -165,6 +165,18 @@ class Files:
             return True
         return True
 
+    def read_cached(self, file: File, length: int, position: int) -> bytes | bytearray | None:
+        """These bytes if all are in the page cache, else None; where the system cannot say, they are read."""
+        if _NOWAIT is None or file.fd < 0:
+            return self.read_at(file, length, position)
+        data = bytearray(length)
+        try:
+            return data if os.preadv(file.fd, [data], position, _NOWAIT) == length else None
+        except BlockingIOError:
+            return None
+        except OSError:
+            return self.read_at(file, length, position)
+
     def read_file(self, path: str) -> bytes:
         """The whole content of a small file."""
         fd = self._open(path, os.O_RDONLY | os.O_CLOEXEC)

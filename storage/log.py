@@ -275,12 +275,15 @@ class Log(LocalLog):
 
     # --- reading
 
-    def read(self, offset: int, max_bytes: int, *, limit_offset: int, min_one_batch: bool) -> LogRead:
+    def read(
+        self, offset: int, max_bytes: int, *, limit_offset: int, min_one_batch: bool, may_wait: bool = True
+    ) -> LogRead:
         """Read batches from the batch that holds `offset` on, up to `max_bytes` and below `limit_offset`.
 
         The last batch of the slice may be incomplete, as in Kafka. With `min_one_batch` the first batch is returned
         whole even if it is larger than `max_bytes`; otherwise nothing is returned then.
-        Raises KafkaError(OFFSET_OUT_OF_RANGE) for offsets outside the log, KAFKA_STORAGE_ERROR when the disk failed.
+        Raises KafkaError(OFFSET_OUT_OF_RANGE) for offsets outside the log, KAFKA_STORAGE_ERROR when the disk failed;
+        without `may_wait` NotInMemory when the lookup of `offset` would wait for the disk.
         """
         if offset < self.log_start_offset or offset > self.log_end_offset:
             raise KafkaError(
@@ -290,7 +293,14 @@ class Log(LocalLog):
         if offset >= limit_offset or offset == self.log_end_offset:
             return LogRead(None, offset, limit_offset)
         try:
-            read = self._reader.read(offset, max_bytes, limit_offset, self.log_end_offset, min_one_batch=min_one_batch)
+            read = self._reader.read(
+                offset,
+                max_bytes,
+                limit_offset,
+                self.log_end_offset,
+                min_one_batch=min_one_batch,
+                may_wait=may_wait,
+            )
             if self.checks_reads and read.slice is not None:
                 read = read._replace(slice=checked(read.slice))
             return read

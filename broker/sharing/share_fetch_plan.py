@@ -16,6 +16,7 @@ from barnabas.coord.share_partitions.acquisition import AcquireRequest
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.storage.files import FileSlice
 from barnabas.storage.read.log_reader import batches_of
+from barnabas.storage.segments.segment import NotInMemory
 from barnabas.wire.batches.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.share_groups import AcquiredRecords, ShareFetchResponsePartitionData
@@ -147,12 +148,12 @@ class ShareFetchPlan:
         limit = self._limit(live, log)
         if offset >= limit:
             return None
-        lookup = None if may_wait else log.cold_lookup(offset)
-        if lookup is not None:
-            self.cold.append(lookup)
-            return None
         max_bytes = max(1, self._max_bytes // len(self._order))
-        read = log.read(offset, max_bytes, limit_offset=limit, min_one_batch=min_one_batch)
+        try:
+            read = log.read(offset, max_bytes, limit_offset=limit, min_one_batch=min_one_batch, may_wait=may_wait)
+        except NotInMemory as cold:
+            self.cold.append(cold.lookup)
+            return None
         return None if read.slice is None else (offset, read.slice)
 
     @staticmethod

@@ -49,9 +49,19 @@ class LogReader:
         self._end_segment = None
 
     def read(
-        self, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int, *, min_one_batch: bool
+        self,
+        offset: int,
+        max_bytes: int,
+        limit_offset: int,
+        log_end_offset: int,
+        *,
+        min_one_batch: bool,
+        may_wait: bool = True,
     ) -> LogRead:
-        """Read batches from the batch that holds `offset` on, which is inside the log and below `limit_offset`."""
+        """Read batches from the batch that holds `offset` on, which is inside the log and below `limit_offset`.
+
+        NotInMemory as `Segment.locate`.
+        """
         segments = self._segments
         at, place = -1, None
         if offset == self._end_offset and self._end_segment is not None:
@@ -61,7 +71,7 @@ class LogReader:
             place = None
             while at < len(segments):
                 segments.keep_open(segments[at])
-                place = segments[at].locate(offset)
+                place = segments[at].locate(offset, may_wait=may_wait)
                 if place is not None:
                     break
                 at += 1  # the offsets from this segment's last batch to the next segment hold no records

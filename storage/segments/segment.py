@@ -26,6 +26,15 @@ _SCAN_CHUNK = 8192
 _RECOVERY_CHUNK = 4 << 20
 
 
+class NotInMemory(Exception):  # noqa: N818 (no error: `lookup` is called in a thread, then the read is tried again)
+    """What a read needs to find its offset is not in the page cache; nothing has changed."""
+
+    def __init__(self, lookup: Callable[[], None]) -> None:
+        """`lookup` reads it from the disk; it raises OSError when the disk fails."""
+        super().__init__()
+        self.lookup = lookup
+
+
 class Segment(SegmentFiles):
     """The batches from `base_offset` up to the next segment's base offset."""
 
@@ -260,22 +269,28 @@ class Segment(SegmentFiles):
         header = BatchHeader(self._read(HEADER_SIZE, position), 0, position)
         return header.magic == MAGIC and self.base_offset <= header.base_offset <= header.last_offset <= last_offset
 
-    def locate(self, offset: int) -> tuple[int, int] | None:
+    def locate(self, offset: int, *, may_wait: bool = True) -> tuple[int, int] | None:
         """(position, size) of the first batch that ends at or above `offset`; None if there is none.
 
+        Without `may_wait`, NotInMemory is raised when the place where the search begins has to be read from the disk.
         Raises DamagedLog when bytes before it are not a batch: they must not be skipped (L2). A fetch passes here, so
         this is a loop of its own and not `scan`, which makes an object of each header and takes twice as long.
         """
+        if not may_wait and self._offset_index is None:
+            raise NotInMemory(self._lookup_in_files(offset))
         position = self.indexed_position(offset)
         size = self.size
         unpack = HEADER.unpack_from
-        buffer = b""
+        buffer: bytes | bytearray = b""
         start = position
         while position + HEADER_SIZE <= size:
             at = position - start
             if at + HEADER_SIZE > len(buffer):
                 start, at = position, 0
-                buffer = self._read(min(_SCAN_CHUNK, size - position), position)
+                if may_wait:
+                    buffer = self._read(min(_SCAN_CHUNK, size - position), position)
+                else:
+                    buffer, may_wait = self._read_cached(position), True
             base_offset, length, _, magic, _, _, last_offset_delta, *_ = unpack(buffer, at)
             length += LOG_OVERHEAD
             if magic != MAGIC or length < HEADER_SIZE or position + length > size:
@@ -294,16 +309,28 @@ class Segment(SegmentFiles):
         """
         index = self._offset_index
         if index is None:
-            paths = [self.path(layout.LOG_SUFFIX), self.path(layout.INDEX_SUFFIX)]
-            if self.has_txn_index and self._txn_index is None:
-                paths.append(self.path(layout.TXN_INDEX_SUFFIX))
-            return partial(_read_for_lookup, self._files, paths, self.base_offset, offset)
+            return self._lookup_in_files(offset)
         position = index.lookup(offset)[1]
         length = min(_SCAN_CHUNK, self.size - position)
         file = self.file
         if length <= 0 or self._files.is_cached(file, length, position):
             return None
         return partial(_read_chunk, self._files, file, length, position)
+
+    def _lookup_in_files(self, offset: int) -> Callable[[], None]:
+        paths = [self.path(layout.LOG_SUFFIX), self.path(layout.INDEX_SUFFIX)]
+        if self.has_txn_index and self._txn_index is None:
+            paths.append(self.path(layout.TXN_INDEX_SUFFIX))
+        return partial(_read_for_lookup, self._files, paths, self.base_offset, offset)
+
+    def _read_cached(self, position: int) -> bytes | bytearray:
+        """The bytes where a scan begins. NotInMemory."""
+        file = self.file
+        length = min(_SCAN_CHUNK, self.size - position)
+        data = self._files.read_cached(file, length, position)
+        if data is None:
+            raise NotInMemory(partial(_read_chunk, self._files, file, length, position))
+        return data
 
     def _read(self, length: int, position: int) -> bytes:
         """Bytes below `size`; OSError when the file is shorter, so it was changed from outside."""

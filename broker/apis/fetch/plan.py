@@ -10,6 +10,7 @@ from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
 from barnabas.broker.guarded import error_code_of, log_failure
 from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey, replica_of
+from barnabas.storage.segments.segment import NotInMemory
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     AbortedTransaction,
@@ -229,14 +230,20 @@ class FetchPlan:
         limit = self.end_of(log)
         records: bytes | FileSlice = b""
         aborted = None
-        lookup = None
-        if self.may_be_cold and log.log_start_offset <= requested.fetch_offset < limit:
-            lookup = log.cold_lookup(requested.fetch_offset)
-        if lookup is not None:
-            self.cold[key] = lookup
-        elif diverging is _NO_DIVERGENCE:
+        read = None
+        if diverging is _NO_DIVERGENCE:
             max_bytes = max(0, min(requested.max_bytes, self.max_bytes - attempt.size))
-            read = log.read(requested.fetch_offset, max_bytes, limit_offset=limit, min_one_batch=not attempt.size)
+            try:
+                read = log.read(
+                    requested.fetch_offset,
+                    max_bytes,
+                    limit_offset=limit,
+                    min_one_batch=not attempt.size,
+                    may_wait=not self.may_be_cold,
+                )
+            except NotInMemory as cold:
+                self.cold[key] = cold.lookup
+        if read is not None:
             if read.slice is not None:
                 records = read.slice
                 if read.end_offset < limit and records.length < max_bytes:

@@ -319,8 +319,8 @@ HOSTILE = (
     Mutant(
         "cold-lookup-in-the-loop",
         "broker/apis/fetch/plan.py",
-        "        if self.may_be_cold and log.log_start_offset",
-        "        if False and log.log_start_offset",
+        "                    may_wait=not self.may_be_cold,\n",
+        "",
         "tests/broker/fetch/test_cold_reads.py::test_the_lookups_of_a_cold_fetch_wait_in_a_thread",
     ),
     Mutant(

@@ -103,8 +103,8 @@ SHARE = (
     Mutant(
         "cold-share-fetch-in-the-loop",
         "broker/sharing/share_fetch_plan.py",
-        "        lookup = None if may_wait else log.cold_lookup(offset)\n",
-        "        lookup = None\n",
+        "min_one_batch=min_one_batch, may_wait=may_wait)",
+        "min_one_batch=min_one_batch)",
         "tests/broker/share/test_cold_share_fetch.py::test_records_are_acquired_after_a_thread_has_found_them",
     ),
     Mutant(

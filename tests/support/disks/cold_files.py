@@ -24,6 +24,9 @@ class ColdFiles(Files):
     def is_cached(self, file: File, length: int, position: int) -> bool:
         return (file.path, position) in self.cached
 
+    def read_cached(self, file: File, length: int, position: int) -> bytes | None:
+        return self.read_at(file, length, position) if self.is_cached(file, length, position) else None
+
     def read_at(self, file: File, length: int, position: int) -> bytes:
         self._seen(file.path, position)
         return super().read_at(file, length, position)
