@@ -5,7 +5,7 @@
     compat/run transactions --brokers 3 --kill-every 20 [--kill-seed 7] [--rounds 3]
     compat/run kcat --secure SASL_SSL/SCRAM-SHA-256|all [--rotate 2]
 
-`compat/NAME/tests.allow` lists the tests of `tests/clients/test_NAME.py` and `test_NAME_*.py` that pass against
+`compat/NAME/tests.allow` lists the tests of `test_NAME.py` and `test_NAME_*.py` in `tests/clients` that pass against
 Barnabas and Apache Kafka, by their names in pytest. A listed test must pass, so that a skipped or lost test is noticed,
 and a test that passes must be listed. `transactions`, `groups_real` and the other names of `SHARED` are tests with
 clients of several libraries; they have no list.
@@ -50,7 +50,7 @@ BROKERS_OF_A_KILLED_CLUSTER = 3
 def test_files(name: str) -> list[Path]:
     """The modules of a client's suite."""
     folder, stem = ROOT / "tests" / "clients", f"test_{name.replace('-', '_')}"
-    return [folder / f"{stem}.py", *sorted(folder.glob(f"{stem}_*.py"))]
+    return [*folder.rglob(f"{stem}.py"), *sorted(folder.rglob(f"{stem}_*.py"))]
 
 
 def allowed(name: str) -> list[str]:

@@ -322,7 +322,7 @@ def _sizes(names: Iterable[str]) -> str:
     return " ".join(f"{name}={SIZES[name]}" for name in names)
 
 
-_HEAVY = re.compile(r"\bmark\.(java|jvm|spark)\b|tests\.clients\.spark_kit")
+_HEAVY = re.compile(r"\bmark\.(java|jvm|spark)\b|tests\.clients\.spark\.spark_kit")
 
 
 def _marked_command(file: str) -> str:

@@ -39,7 +39,7 @@ class Limits:
     timeout_s: float | None
     _: KW_ONLY
     has_end: bool = False
-    started: float = field(default_factory=monotonic, init=False)
+    started: float = field(default_factory=lambda: monotonic(), init=False)
 
 
 @dataclass(eq=False)
@@ -57,7 +57,7 @@ class Run:
     seen: int = field(default=0, init=False)
     printed: int = field(default=0, init=False)
     _show: Show | None = field(default=None, init=False)
-    _last_record: float = field(default_factory=monotonic, init=False)
+    _last_record: float = field(default_factory=lambda: monotonic(), init=False)
     _seen_at_last_check: int = field(default=0, init=False)
     _shown_at: float = field(default=0.0, init=False)
 

@@ -254,7 +254,7 @@ def test_a_partition_stays_offline_when_no_log_directory_works_any_more(memory: 
     topic = broker.image.topics["new"]
     broker.partitions.take_offline(broker.partitions.get("new", 0), "test")
     broker.partitions._offline.to_reopen[topic.topic_id, 0] = None
-    broker.log_dirs._found.pop(("new", 0))  # as if its directory could not be made
+    broker.log_dirs._log_dir_of.pop(("new", 0))  # as if its directory could not be made
     broker.log_dirs.dirs[0].failure = "Input/output error"
     broker.partitions.reopen(broker.image)
     assert ("new", 0) in broker.partitions.offline

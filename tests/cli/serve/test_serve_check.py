@@ -183,7 +183,7 @@ def test_files_of_another_user(node: CheckedNode, monkeypatch: pytest.MonkeyPatc
 
 def test_a_cluster_on_one_machine_is_not_checked(call: Callable[..., Ran]) -> None:
     ran = call("serve", "--check", "--brokers", "3")
-    assert (ran.code, "--check is for one broker" in ran.stderr) == (2, True)
+    assert (ran.code, "it cannot be used with --brokers" in ran.stderr) == (2, True)
 
 
 def test_directories_of_others_are_no_partitions(node: CheckedNode) -> None:
