@@ -39,7 +39,10 @@ class Limits:
     timeout_s: float | None
     _: KW_ONLY
     has_end: bool = False
-    started: float = field(default_factory=lambda: monotonic(), init=False)
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = monotonic()
 
 
 @dataclass(eq=False)
@@ -57,9 +60,12 @@ class Run:
     seen: int = field(default=0, init=False)
     printed: int = field(default=0, init=False)
     _show: Show | None = field(default=None, init=False)
-    _last_record: float = field(default_factory=lambda: monotonic(), init=False)
+    _last_record: float = field(init=False)
     _seen_at_last_check: int = field(default=0, init=False)
     _shown_at: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._last_record = monotonic()
 
     def run(self) -> None:
         """Print until an end. Raises TimedOut if what was asked for was not reached in time."""
