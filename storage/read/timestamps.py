@@ -113,6 +113,7 @@ def _greatest(log: SearchedLog, budget: LookupBudget) -> Steps[OffsetAndTimestam
         return None
     if not _has(log.segments, best):
         raise _SegmentGone
+    log.segments.keep_open(best)
     return (yield from _in_segment(log, best, best.max_timestamp, budget))
 
 

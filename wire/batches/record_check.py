@@ -41,7 +41,7 @@ from barnabas.wire.batches.plain_records import (
 )
 from barnabas.wire.batches.record_lengths import HOPS_PER_UNIT, hop
 from barnabas.wire.batches.record_runs import equal_records
-from barnabas.wire.errors import CorruptRecord
+from barnabas.wire.errors import CorruptRecord, KafkaError
 from barnabas.wire.varint import record_varint, record_varlong
 
 STEP_UNITS: Final = 1_000
@@ -125,7 +125,7 @@ class RecordCheck:
             if self.index == self._count:
                 break
             yield
-            size = size_at(reader.data, reader.pos)
+            size = self._size_at(reader.data, reader.pos)
             is_whole = size is not None and size <= len(reader.data) - reader.pos
             if self._has_many_headers or (size is not None and size > STEP_BYTES and not is_whole):
                 yield from long_record_steps(self, reader)
@@ -168,9 +168,19 @@ class RecordCheck:
         try:
             return self._whole_records(data, pos, last)
         except CorruptRecord as error:
-            raise invalid(f"Record {self.index} of the batch: {error.message}") from None
+            raise self._invalid_record(error) from None
         finally:
             self.units += 1 + self.index - first + self._extra
+
+    def _size_at(self, data: bytes, pos: int) -> int | None:
+        """The size of the next record; None if its length is not all there. KafkaError if it is malformed."""
+        try:
+            return size_at(data, pos)
+        except CorruptRecord as error:
+            raise self._invalid_record(error) from None
+
+    def _invalid_record(self, error: CorruptRecord) -> KafkaError:
+        return invalid(f"Record {self.index} of the batch: {error.message}")
 
     def _whole_records(self, data: bytes, pos: int, last: int) -> int:  # noqa: C901 (the hot loop, inlined)
         index = first = self.index
