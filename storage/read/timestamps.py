@@ -130,6 +130,7 @@ def _look_at(log: SearchedLog, segment: Segment, budget: LookupBudget) -> Steps[
         return
     yield from _spend(log, segment, budget, _SEGMENT_UNITS)
     log.segments.keep_open(segment)
+    _ = segment.max_timestamp
 
 
 def _spend(log: SearchedLog, segment: Segment, budget: LookupBudget, units: int) -> Steps[None]:

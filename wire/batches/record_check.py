@@ -198,6 +198,7 @@ class RecordCheck:
                         pos += 1
                 stop = pos + (length >> 1)
                 if stop > end or length >> 1 > self._max_record_size or length & 1:
+                    self.index = index  # for its message
                     self.check_size(length)
                     break  # the rest of the record is not here yet
                 pos += 1  # the record's attributes: none are defined
@@ -249,7 +250,8 @@ class RecordCheck:
                 start = pos
         except IndexError:
             _check_is_incomplete(data, start, index)
-        self.index = index
+        finally:
+            self.index = index  # also for the message of an error
         return start
 
     def _is_regular(self, data: bytes) -> bool:

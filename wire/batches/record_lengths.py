@@ -76,7 +76,10 @@ def lengths_fit(data: bytes | memoryview, count: int) -> bool:
         return pos == len(data)
     if are_regular(data, count, needs_keys=False):
         return True
-    last, hops = hop(data, pos, count - 2)
+    try:
+        last, hops = hop(data, pos, count - 2)
+    except CorruptRecord:  # a length of more than five bytes: the caller looks closer
+        return False
     return hops == count - 2 and plain_record_end(data, last, count - 1) == len(data)
 
 
