@@ -93,7 +93,7 @@ class BackgroundJobs:
     async def _start_when_due(self, nursery: trio.Nursery, jobs: Iterable[tuple[float, _Job]]) -> None:
         """Give each job a task of its own when it runs first: most virtual clusters of the test kit end before that."""
         started = trio.current_time()
-        for interval_s, job in sorted(jobs, key=lambda one: one[0]):
+        for interval_s, job in sorted(jobs, key=lambda entry: entry[0]):
             await trio.sleep_until(started + max(interval_s, 0.001))
             nursery.start_soon(self._repeat, interval_s, job)
 

@@ -187,12 +187,12 @@ class ClusterMember:
     def _recover(self) -> bool:
         """Open the existing logs, so that they are recovered; return whether all of them are whole."""
         broker = self._broker
-        found = set(broker.log_dirs.not_opened())
+        existing = set(broker.log_dirs.not_opened())
         is_whole = True
         for topic in broker.image.topics.values():
             for index in topic.partitions:
                 key = (topic.name, index)
-                if key not in found or key in broker.log_dirs.logs:
+                if key not in existing or key in broker.log_dirs.logs:
                     continue
                 self._recovered.add(key)
                 try:
@@ -226,9 +226,9 @@ class ClusterMember:
 
     async def leave(self) -> None:
         """The controlled shutdown: wait until the controller has moved the leaders away, for a bounded time."""
-        left = trio.Event()
-        self.lifecycle.begin_controlled_shutdown(lambda _is_drained: left.set())
-        await left.wait()
+        may_stop = trio.Event()
+        self.lifecycle.begin_controlled_shutdown(lambda _is_drained: may_stop.set())
+        await may_stop.wait()
 
     def close(self) -> None:
         """Stop fetching and sending."""
@@ -252,7 +252,7 @@ class ClusterMember:
     def _hasten_shutdown(self, _: ClusterDelta) -> None:
         """While a broker waits to stop, report each change at once: the controller lets it stop when all have them."""
         brokers = self._broker.image.brokers.values()
-        if any(one.in_controlled_shutdown and not one.fenced for one in brokers):
+        if any(broker.in_controlled_shutdown and not broker.fenced for broker in brokers):
             self.lifecycle.heartbeat_now()
 
     def _registration(self, _: int) -> BrokerRegistrationRequest:
@@ -309,7 +309,7 @@ class RemoteController:
     def __init__(self, broker: Broker, connect: Connect) -> None:
         config, loop = broker.config, broker.loop
         voters = parse_voters(config[CONTROLLER_QUORUM_VOTERS])
-        bootstrap = [parse_address(one, one) for one in config[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]]
+        bootstrap = [parse_address(address, address) for address in config[CONTROLLER_QUORUM_BOOTSTRAP_SERVERS]]
         login = logins(controller_login(config), broker.random_bytes, tokens(broker))
         self._broker = broker
         self._quorum = QuorumLeader(bootstrap, {voter.id: (voter.host, voter.port) for voter in voters})

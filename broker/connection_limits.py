@@ -75,15 +75,15 @@ def named_hosts(config: ServerConfig) -> list[str]:
 
 def look_up(hosts: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """The addresses of hosts. A name service may be asked, so this must not run in the event loop."""
-    found: dict[str, tuple[str, ...]] = {}
+    addresses: dict[str, tuple[str, ...]] = {}
     for host in hosts:
         try:
             infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError as error:
             logger.error("max.connections.per.ip.overrides has no effect for %s: %s", host, error)
             infos = []
-        found[host] = tuple({str(info[4][0]) for info in infos})
-    return found
+        addresses[host] = tuple({str(info[4][0]) for info in infos})
+    return addresses
 
 
 def _is_address(host: str) -> bool:

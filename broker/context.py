@@ -238,15 +238,19 @@ class Broker:
         own = (self.node_id, host, port, self.config[BROKER_RACK])
         if self.image.brokers.keys() <= {self.node_id}:
             return [own]
-        found = []
+        endpoints = []
         for _, broker in sorted(self.image.brokers.items()):
             if broker.fenced and not with_fenced:
                 continue
             if broker.id == self.node_id:
-                found.append(own)
+                endpoints.append(own)
                 continue
-            found += [(broker.id, one.host, one.port, broker.rack) for one in broker.endpoints if one.name == listener]
-        return found
+            endpoints += [
+                (broker.id, endpoint.host, endpoint.port, broker.rack)
+                for endpoint in broker.endpoints
+                if endpoint.name == listener
+            ]
+        return endpoints
 
     def any_live_broker(self) -> int:
         """The controller id that clients get: the id of any live broker, since each forwards; -1 if there is none."""

@@ -50,13 +50,13 @@ def _pids() -> Iterator[int]:
 
 
 def _open_files(pid: int) -> set[str]:
-    found = set()
+    paths = set()
     try:
         for descriptor in (_PROC / str(pid) / "fd").iterdir():
-            found.add(str(descriptor.readlink()))
+            paths.add(str(descriptor.readlink()))
     except OSError:  # of another user, or it has ended
         pass
-    return found
+    return paths
 
 
 def _name(pid: int) -> str:

@@ -267,10 +267,10 @@ class Server:
         if not hosts:
             self.reactor.set_limits(connection_limits(self.config, {}))
             return
-        found: dict[str, tuple[str, ...]] = {}
+        addresses: dict[str, tuple[str, ...]] = {}
         self._threads.submit(
-            lambda: found.update(look_up(hosts)),
-            lambda _: self.reactor.set_limits(connection_limits(self.config, found)),
+            lambda: addresses.update(look_up(hosts)),
+            lambda _: self.reactor.set_limits(connection_limits(self.config, addresses)),
         )
 
     def _apply_quotas_of_addresses(self) -> None:
@@ -355,7 +355,9 @@ class Server:
                 self.broker = open_controller(config, paths, self.world, endpoints)
             dirs = self.broker.log_dirs
             # Where `.LOCK` is found there is no difference between small and capital letters, as on macOS.
-            dirs.ignores_case = any(self.world.files.exists(f"{one.path}/{LOCK.upper()}") for one in dirs.working)
+            dirs.ignores_case = any(
+                self.world.files.exists(f"{log_dir.path}/{LOCK.upper()}") for log_dir in dirs.working
+            )
         if self.broker.halt_reason is not None:
             raise StartError(f"Cannot use the data directory {','.join(paths)}: {self.broker.halt_reason}")
 
@@ -503,7 +505,7 @@ class Server:
     @property
     def is_untouched(self) -> bool:
         """Whether no client has connected, and `move` can give it another address."""
-        plain = all(one.protocol == "PLAINTEXT" and not one.has_accepted for one in self._listeners)
+        plain = all(listener.protocol == "PLAINTEXT" and not listener.has_accepted for listener in self._listeners)
         return plain and self.config.is_standalone and self._metrics_socket is None
 
     def leave(self) -> None:

@@ -145,8 +145,8 @@ def _import(name: str, failures: dict[str, str]) -> None:
 def _named_in(name: str, failures: dict[str, str]) -> Iterator[str]:
     """Our modules that a module's code names."""
     try:
-        found = importlib.util.find_spec(name)
-        loader = found.loader if found is not None else None
+        spec = importlib.util.find_spec(name)
+        loader = spec.loader if spec is not None else None
         code = loader.get_code(name) if isinstance(loader, SourceFileLoader) else None
     except (ImportError, OSError) as error:
         failures[name] = str(error)

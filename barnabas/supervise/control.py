@@ -71,12 +71,12 @@ def ask(directory: str, command: str, *, patience_s: float = ANSWER_S, **argumen
         paths = list(dict.fromkeys([known.control or own, own]))
     request = {"command": command, "directory": os.path.realpath(directory), **arguments}
     for path in paths:
-        answer = _ask_at(path, request, patience_s)
-        if answer is None or answer.get("is_other"):
+        response = _ask_at(path, request, patience_s)
+        if response is None or response.get("is_other"):
             continue
-        if "error" in answer:
-            raise ControlError(answer["error"])
-        return answer
+        if "error" in response:
+            raise ControlError(response["error"])
+        return response
     raise NotRunning(
         f"the supervisor of {directory} does not run: 'barnabas serve --brokers N --data-dir {directory}' starts the "
         "cluster"
@@ -92,14 +92,14 @@ def _ask_at(path: str, request: dict[str, Any], patience_s: float) -> dict[str, 
             connection.settimeout(patience_s)
             connection.connect(path)
             connection.sendall(json.dumps(request).encode() + b"\n")
-            answer: dict[str, Any] = json.loads(_line(connection))
+            response: dict[str, Any] = json.loads(_line(connection))
     except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
         return None
     except TimeoutError:
         raise ControlError(f"the supervisor at {path} has not answered in {patience_s:.0f} s") from None
     except OSError as error:
         raise ControlError(f"the supervisor at {path} cannot be reached: {error.strerror}") from error
-    return answer
+    return response
 
 
 def look(directory: str, say: Callable[[str], object]) -> ClusterState:

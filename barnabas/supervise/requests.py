@@ -114,9 +114,9 @@ class Requests:
     def look(self) -> None:
         """Send the answers that are known by now."""
         for connection, pending in list(self._pending.items()):
-            answer = pending()
-            if answer is not None:
-                self._answer(connection, answer)
+            response = pending()
+            if response is not None:
+                self._answer(connection, response)
 
     def _answer(self, connection: socket.socket, response: Answer) -> None:
         try:

@@ -31,8 +31,8 @@ def progress(
 
     `unit` is the plural of the counted things; `bytes` are shown as kB and MB. `total` None: no end is known.
     """
-    wanted = is_shown and can_redraw(sys.stderr) and not (beside_data and is_terminal(sys.stdout))
-    if not wanted:
+    is_visible = is_shown and can_redraw(sys.stderr) and not (beside_data and is_terminal(sys.stdout))
+    if not is_visible:
         yield _nothing
         return
     from rich.console import Console

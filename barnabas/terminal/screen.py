@@ -29,9 +29,9 @@ def has_colour(stream: TextIO) -> bool:
 
 def width(stream: TextIO | None = None) -> int:
     """Columns of the terminal of this stream, or of stdout (`COLUMNS` first), at least 20; 80 without a terminal."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isascii() and given.isdigit() and int(given) > 0:
-        return max(20, int(given))
+    setting = os.environ.get("COLUMNS", "")
+    if setting.isascii() and setting.isdigit() and int(setting) > 0:
+        return max(20, int(setting))
     try:
         columns = os.get_terminal_size((stream or sys.stdout).fileno()).columns
     except (OSError, ValueError):

@@ -50,7 +50,7 @@ class Channel:
             try:
                 connection.request(method, path, body, self._headers)
                 response = connection.getresponse()
-                answer = json.loads(response.read())
+                result = json.loads(response.read())
             except (OSError, HTTPException, ValueError) as error:
                 connection.close()
                 if is_fresh or isinstance(error, TimeoutError):
@@ -60,8 +60,8 @@ class Channel:
             if response.status == UNAUTHORIZED:
                 raise RefusedError(f"The broker at {self.url} has another token")
             if response.status != 200:
-                raise RefusedError(answer.get("error", response.reason))
-            return answer
+                raise RefusedError(result.get("error", response.reason))
+            return result
         raise AssertionError("unreachable")
 
     def close(self) -> None:

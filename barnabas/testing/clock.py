@@ -82,8 +82,8 @@ class ClockOperations:
         return self._ask("clock")
 
     def _ask(self, name: str, wait_s: float = 0.0, **values: Any) -> datetime:
-        answer = self._link.perform(name, values, wait_s)
-        return datetime.fromtimestamp(answer["now_ms"] / 1000, UTC)
+        result = self._link.perform(name, values, wait_s)
+        return datetime.fromtimestamp(result["now_ms"] / 1000, UTC)
 
 
 class Clock(ClockOperations, Sync):

@@ -148,14 +148,14 @@ def _groups(link: Link) -> Iterator[str]:
 class End:
     """The broker's answer when a cluster is closed."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.findings = [Finding(**finding) for finding in told.get("findings", ())]
+    def __init__(self, summary: Mapping[str, Any]) -> None:
+        self.findings = [Finding(**finding) for finding in summary.get("findings", ())]
         """The mistakes of clients."""
-        self.cassette: str | None = told.get("cassette")
+        self.cassette: str | None = summary.get("cassette")
         """The session, if it was recorded."""
-        self.refused: str | None = told.get("refused")
+        self.refused: str | None = summary.get("refused")
         """Why it was recorded and there is no cassette."""
-        self.missing: list[str] = list(told.get("missing", ()))
+        self.missing: list[str] = list(summary.get("missing", ()))
         """The clients' requests that the cassette, which answers them, does not have."""
 
 
@@ -182,8 +182,8 @@ class ClusterOperations:
         asked, unless `broker` says which. RefusedError for a body that is not valid.
         """
         values = {"api": api, "version": version, "body": dict(body), "broker": broker}
-        answer: dict[str, Any] = self._link.perform("request", values)
-        return answer
+        response: dict[str, Any] = self._link.perform("request", values)
+        return response
 
     @operation
     def load(self, seed: str | Path | Seed) -> None:
@@ -235,8 +235,8 @@ class ClusterOperations:
             raise AssertionError("\n".join(map(str, findings)))
 
     def _findings(self, ignore: str | Sequence[str]) -> list[Finding]:
-        answer = self._link.perform("lint", {"ignore": rules_of(ignore)})
-        return [Finding(**finding) for finding in answer["findings"]]
+        result = self._link.perform("lint", {"ignore": rules_of(ignore)})
+        return [Finding(**finding) for finding in result["findings"]]
 
     def report(self) -> dict[str, str]:
         """The report of this cluster for a failing test, by title: its records, groups, and the requests of clients."""
@@ -350,9 +350,9 @@ class Cluster(ClusterOperations, Sync):
         """A group of any type by its name; it need not exist yet."""
         return Group(self._link, name)
 
-    def hold(self, api: str, **wanted: Any) -> Held:
+    def hold(self, api: str, **criteria: Any) -> Held:
         """Hold requests at the broker: the arguments of `faults.add` that say which."""
-        return Held(self.faults.add(api, hold=True, **wanted))
+        return Held(self.faults.add(api, hold=True, **criteria))
 
     @cached_property
     def faults(self) -> Faults:
@@ -397,9 +397,9 @@ class AsyncCluster(ClusterOperations, Async):
         """A group of any type by its name; it need not exist yet."""
         return AsyncGroup(self._link, name)
 
-    def hold(self, api: str, **wanted: Any) -> AsyncHeld:
+    def hold(self, api: str, **criteria: Any) -> AsyncHeld:
         """Hold requests at the broker, in `async with`: the arguments of `faults.add` that say which."""
-        return AsyncHeld(self.faults, {"api": api, "hold": True, **wanted})
+        return AsyncHeld(self.faults, {"api": api, "hold": True, **criteria})
 
     @cached_property
     def faults(self) -> AsyncFaults:

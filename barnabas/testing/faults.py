@@ -64,8 +64,8 @@ class _Decisions:
             while self._goes_on():
                 values = {"timeout_s": POLL_S}
                 for question in self._link.perform("fault_questions", values, wait_s=POLL_S)["questions"]:
-                    answer = {"question": question["question"], "concerns": self._decide(question)}
-                    self._link.perform("fault_answer", answer)
+                    decision = {"question": question["question"], "concerns": self._decide(question)}
+                    self._link.perform("fault_answer", decision)
         except (BrokerError, RefusedError):
             with self._lock:  # the cluster was closed
                 self._thread = None

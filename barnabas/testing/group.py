@@ -151,17 +151,17 @@ class GroupOperations:
     def _wait(self, conditions: dict[str, Any], timeout: float | None) -> tuple[GroupState, bool]:
         seconds = self._link.deadline(timeout).seconds
         values = {"group": self.name, "timeout_s": seconds, **conditions}
-        answer = self._link.perform("wait_for_group", values, wait_s=seconds)
-        return state_of(answer), answer["enough"]
+        result = self._link.perform("wait_for_group", values, wait_s=seconds)
+        return state_of(result), result["enough"]
 
 
-def state_of(answer: Mapping[str, Any]) -> GroupState:
+def state_of(description: Mapping[str, Any]) -> GroupState:
     """A group from the control channel's JSON."""
-    offsets = answer["offsets"]
+    offsets = description["offsets"]
     return GroupState(
-        type=answer["type"],
-        state=answer["state"],
-        members=[Member(**member) for member in answer["members"]],
+        type=description["type"],
+        state=description["state"],
+        members=[Member(**member) for member in description["members"]],
         offsets={(row["topic"], row["partition"]): row["offset"] for row in offsets},
         lag={(row["topic"], row["partition"]): row["lag"] for row in offsets if row["lag"] is not None},
     )

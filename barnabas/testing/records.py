@@ -80,9 +80,9 @@ class Condition:
             "partition": self.partition,
         }
 
-    def of(self, answer: Mapping[str, Any]) -> list[Record]:
+    def of(self, result: Mapping[str, Any]) -> list[Record]:
         """The records in an answer of the control channel that `where` accepts."""
-        return [record for record in map(record_of, answer["records"]) if self.where is None or self.where(record)]
+        return [record for record in map(record_of, result["records"]) if self.where is None or self.where(record)]
 
     def __str__(self) -> str:
         parts = [f"{name}={value!r}" for name, value in (("key", self.key), ("value", self.value)) if value is not None]

@@ -134,13 +134,13 @@ class TopicOperations:
         while True:
             remaining_s = deadline.remaining_s()
             values = {"positions": positions, "count": max(1, count - len(records)), "timeout_s": remaining_s}
-            answer = self._link.perform("wait_for_records", self._values(condition) | values, wait_s=remaining_s)
-            positions = answer["positions"]
-            records += condition.of(answer)
+            result = self._link.perform("wait_for_records", self._values(condition) | values, wait_s=remaining_s)
+            positions = result["positions"]
+            records += condition.of(result)
             if len(records) >= count:
                 self._seen |= {(record.partition, record.offset) for record in records}
                 return records
-            if not answer["enough"]:
+            if not result["enough"]:
                 raise AssertionError(self._too_few(count, condition, records, deadline.seconds))
 
     def _values(self, condition: Condition) -> dict[str, Any]:

@@ -78,11 +78,11 @@ def _refused_ids(
     ctx: RequestContext, authorizer: Authorizer, operation: Operation, ids: Sequence[Uuid]
 ) -> Collection[Uuid]:
     by_ids = ctx.broker.image.topics_by_id
-    found = [topic for topic_id in ids if (topic := by_ids.get(topic_id)) is not None]
-    refused = authorizer.refused(ctx, operation, ResourceType.TOPIC, [topic.name for topic in found])
+    topics = [topic for topic_id in ids if (topic := by_ids.get(topic_id)) is not None]
+    refused = authorizer.refused(ctx, operation, ResourceType.TOPIC, [topic.name for topic in topics])
     if refused:
-        return {topic.topic_id for topic in found if topic.name in refused}
-    authorizer.grant_ids(ctx, operation, [(topic.name, topic.topic_id) for topic in found])
+        return {topic.topic_id for topic in topics if topic.name in refused}
+    authorizer.grant_ids(ctx, operation, [(topic.name, topic.topic_id) for topic in topics])
     return ()
 
 

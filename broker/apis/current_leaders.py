@@ -21,8 +21,8 @@ def leader_of(broker: Broker, topic: str, topic_id: bytes, index: int) -> tuple[
     try:
         partition = broker.partitions.get_by_id(topic_id, index) if not topic else broker.partitions.get(topic, index)
     except KafkaError:
-        found = broker.image.topic(topic) if topic else broker.image.topic_by_id(topic_id)
-        image = None if found is None else found.partitions.get(index)
+        topic_image = broker.image.topic(topic) if topic else broker.image.topic_by_id(topic_id)
+        image = None if topic_image is None else topic_image.partitions.get(index)
         return (-1, -1) if image is None else (image.leader, image.leader_epoch)
     return partition.leader_id, partition.leader_epoch
 

@@ -253,7 +253,10 @@ def _send(route: Route, context: RequestContext, response: Message) -> None:
     from barnabas.broker.apis.metering import respond_metered  # only a broker with quotas needs it
 
     respond_metered(
-        route, context, response, lambda told: _respond(context.connection, route, context.correlation_id, told)
+        route,
+        context,
+        response,
+        lambda throttled: _respond(context.connection, route, context.correlation_id, throttled),
     )
 
 

@@ -50,7 +50,7 @@ def metered(context: RequestContext, quotas: ClientQuotas, size: int, since: flo
     """The context with the usage of its request, which has `size` bytes; `since` is when its handling began."""
     if context.api_key in EXEMPT:
         return context
-    found = MeteredContext(
+    metered_context = MeteredContext(
         context.broker,
         context.connection,
         context.api_key,
@@ -59,8 +59,8 @@ def metered(context: RequestContext, quotas: ClientQuotas, size: int, since: flo
         context.client_id,
         context.now,
     )
-    found.usage = Usage(quotas, context.principal.name, context.client_id, size, since)
-    return found
+    metered_context.usage = Usage(quotas, context.principal.name, context.client_id, size, since)
+    return metered_context
 
 
 def respond_metered(
@@ -112,6 +112,6 @@ def _telling(response: Message, throttle_ms: int, route: Route) -> Message:
     first = route.response_class.declared[0]
     if first.name != FIELD or route.api_version not in parse_versions(first.versions):
         return response
-    told = EncodedResponse()
-    told.chunks = [_INT32.pack(throttle_ms) + chunk_bytes(response.chunks[0])[4:], *response.chunks[1:]]
-    return told
+    encoded = EncodedResponse()
+    encoded.chunks = [_INT32.pack(throttle_ms) + chunk_bytes(response.chunks[0])[4:], *response.chunks[1:]]
+    return encoded

@@ -131,9 +131,9 @@ def divide(owner: Any, path: tuple[str, ...], size: int) -> Iterator[tuple[Any, 
 
 
 def _with(owner: Any, name: str, items: list[Any]) -> Any:
-    made = copy(owner)
-    setattr(made, name, items)
-    return made
+    changed = copy(owner)
+    setattr(changed, name, items)
+    return changed
 
 
 def join(response: Any, other: Any, path: tuple[str, ...], joined: int) -> None:

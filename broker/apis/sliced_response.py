@@ -33,13 +33,13 @@ def encode_in_steps(route: Route, response: Message) -> Generator[None, None, En
 
 def in_steps(elements: Generator[None, None, T], size: int = ELEMENTS_OF_A_STEP) -> Generator[None, None, T]:
     """Run a generator that yields after each element; yield after `size` elements, and return its value."""
-    left = size
+    remaining = size
     while True:
         try:
             next(elements)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
-        left -= 1
-        if not left:
-            left = size
+        remaining -= 1
+        if not remaining:
+            remaining = size
             yield

@@ -219,12 +219,12 @@ class Acceptor:
 
     def _poll(self, listener: Listener) -> None:
         """Have the poller watch a listener unless it is held or all are paused."""
-        wanted = not (self.is_paused or listener.is_held)
-        if wanted and not listener.is_polled:
+        should_poll = not (self.is_paused or listener.is_held)
+        if should_poll and not listener.is_polled:
             self._poller.register(listener.socket.fileno(), READ, listener)
-        elif listener.is_polled and not wanted:
+        elif listener.is_polled and not should_poll:
             self._poller.unregister(listener.socket.fileno())
-        listener.is_polled = wanted
+        listener.is_polled = should_poll
 
     def _take_spare(self, most: float) -> None:
         """Reserve a spare descriptor for a connection, so that none has to be searched before each accept.
@@ -301,8 +301,8 @@ def bind(host: str, port: int, backlog: int | None) -> socket.socket:
     if not host:
         family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
     else:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family = found[0][0]
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family = infos[0][0]
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         if sys.platform != "win32":

@@ -237,42 +237,42 @@ class NetworkClient:
         else:
             login = self._login()
             ask = SaslHandshakeRequest(mechanism=login.mechanism)
-            self._begin_with(ask, HANDSHAKE_VERSION, lambda answer: self._agreed(login, answer))
+            self._begin_with(ask, HANDSHAKE_VERSION, lambda response: self._agreed(login, response))
 
     def _begin_with(self, message: Message, version: int, then: Then) -> None:
         """Send a message that comes before the requests."""
         self._negotiation = _Request(message, then, None)
         self._transmit(self._negotiation, version)
 
-    def _agreed(self, login: Login, answer: SaslHandshakeResponse | KafkaError) -> None:
-        if isinstance(answer, KafkaError):
+    def _agreed(self, login: Login, response: SaslHandshakeResponse | KafkaError) -> None:
+        if isinstance(response, KafkaError):
             return  # the connection is lost
-        if answer.error_code:
-            enabled = ", ".join(answer.mechanisms)
-            self._refused(f"{login.mechanism}: {ErrorCode(answer.error_code).name} (it has {enabled})")
+        if response.error_code:
+            enabled = ", ".join(response.mechanisms)
+            self._refused(f"{login.mechanism}: {ErrorCode(response.error_code).name} (it has {enabled})")
         else:
             self._send_token(login, login.first())
 
     def _send_token(self, login: Login, token: bytes) -> None:
         ask = SaslAuthenticateRequest(auth_bytes=token)
-        self._begin_with(ask, AUTHENTICATE_VERSION, lambda answer: self._token_answered(login, answer))
+        self._begin_with(ask, AUTHENTICATE_VERSION, lambda response: self._token_answered(login, response))
 
-    def _token_answered(self, login: Login, answer: SaslAuthenticateResponse | KafkaError) -> None:
-        if isinstance(answer, KafkaError):
+    def _token_answered(self, login: Login, response: SaslAuthenticateResponse | KafkaError) -> None:
+        if isinstance(response, KafkaError):
             return
-        if answer.error_code:
-            self._refused(f"{ErrorCode(answer.error_code).name}: {answer.error_message}")
+        if response.error_code:
+            self._refused(f"{ErrorCode(response.error_code).name}: {response.error_message}")
             return
         try:
-            token = login.step(bytes(answer.auth_bytes))
+            token = login.step(bytes(response.auth_bytes))
         except KafkaError as error:
             self._refused(f"{login.mechanism}: {error.message}")
             return
         if token is not None:
             self._send_token(login, token)
             return
-        if answer.session_lifetime_ms > 0:
-            self._session_ends = self._loop.now() + SESSION_SHARE * answer.session_lifetime_ms / 1000
+        if response.session_lifetime_ms > 0:
+            self._session_ends = self._loop.now() + SESSION_SHARE * response.session_lifetime_ms / 1000
         self._negotiate(ApiVersionsRequest.max_version)
 
     def _refused(self, reason: str) -> None:

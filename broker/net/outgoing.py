@@ -88,15 +88,17 @@ class Outgoing:
         return opened
 
     def _look_up(self, host: str, port: int, opened: OutgoingSocket) -> None:
-        found: list[str] = []
+        resolved: list[str] = []
 
         def look_up() -> None:
             addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found.extend(str(address[4][0]) for address in sorted(addresses, key=lambda one: one[0] != socket.AF_INET))
+            resolved.extend(
+                str(address[4][0]) for address in sorted(addresses, key=lambda info: info[0] != socket.AF_INET)
+            )
 
         def looked_up(failure: Exception | None) -> None:
-            if failure is None and found:
-                opened.connect(found[0], port, found[1:])
+            if failure is None and resolved:
+                opened.connect(resolved[0], port, resolved[1:])
             else:
                 opened.fail(OSError(errno.EHOSTUNREACH, f"the name {host} is unknown"))
 
@@ -135,20 +137,20 @@ class OutgoingSocket:
         self._others, self._port = list(others), port
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            made = socket.socket(family, socket.SOCK_STREAM)
+            connecting = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
             self.fail(error)
             return
-        made.setblocking(False)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._socket = made
-        result = made.connect_ex((host, port))
+        connecting.setblocking(False)
+        connecting.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connecting.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket = connecting
+        result = connecting.connect_ex((host, port))
         if result not in {0, errno.EINPROGRESS, errno.EWOULDBLOCK}:
             self._failed(OSError(result, os.strerror(result)))
             return
         self._interest = WRITE
-        self._poller.register(made.fileno(), WRITE, self._ready)
+        self._poller.register(connecting.fileno(), WRITE, self._ready)
 
     def _ready(self) -> None:
         """Handle the poller's event: connect, receive or send."""

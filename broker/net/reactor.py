@@ -101,7 +101,9 @@ class Reactor:
         self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
-        self._unauthenticated = Unauthenticated(loop, limits, lambda one: self._close(self._channels[one]))
+        self._unauthenticated = Unauthenticated(
+            loop, limits, lambda connection: self._close(self._channels[connection])
+        )
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
         self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}

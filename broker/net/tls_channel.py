@@ -233,8 +233,8 @@ class TlsChannel(Channel):
                 return 0
             self._in_cache_to = end
         try:
-            wanted = min(len(space), self._in_cache_to - offset)
-            count = os.preadv(piece.file.fd, [space[:wanted]], offset)
+            size = min(len(space), self._in_cache_to - offset)
+            count = os.preadv(piece.file.fd, [space[:size]], offset)
             if not count:
                 raise OSError(errno.EIO, "the file is shorter than the slice")
         except OSError as error:

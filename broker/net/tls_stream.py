@@ -98,8 +98,8 @@ class TlsStream:
 
     def _take_outgoing(self) -> None:
         if self._outgoing.pending:
-            made = self._outgoing.read()
-            self._sealed = memoryview(bytes(self._sealed) + made if self._sealed else made)
+            encrypted = self._outgoing.read()
+            self._sealed = memoryview(bytes(self._sealed) + encrypted if self._sealed else encrypted)
 
     def _fill(self, scratch: memoryview) -> None:
         """Receive encrypted bytes. BlockingIOError if there are none."""

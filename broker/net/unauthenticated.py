@@ -86,7 +86,7 @@ class Unauthenticated:
     def _expire(self) -> None:
         self._timer = None
         now, limit_s = self._loop.now(), self._limits.authentication_s
-        late = list(takewhile(lambda one: self._since[one] + limit_s <= now, self._since))
+        late = list(takewhile(lambda waiting: self._since[waiting] + limit_s <= now, self._since))
         for connection in late:
             self._end(connection, f"it has not authenticated within {limit_s:g} s (barnabas.authentication.timeout.ms)")
         self._watch()

@@ -210,8 +210,8 @@ class LogCleaner:
         began = self._loop.now()
         try:
             await process.start(cleaning_task(partition.log, part, self._limits(), self._loop.now_ms()))
-            while not isinstance(answer := await process.answer(), CleaningDone):
-                if partition.is_closed or not await self._replace(partition, answer):
+            while not isinstance(result := await process.answer(), CleaningDone):
+                if partition.is_closed or not await self._replace(partition, result):
                     return False
         except CleanerLost:
             self._clean_later(partition, "its cleaner process has ended")
@@ -222,7 +222,7 @@ class LogCleaner:
                 partition.damaged(failed.reason)
                 self._loop.end_turn()  # outside of the reactor's turns
             return True
-        await self._note_clean(partition, part, answer, self._loop.now() - began)
+        await self._note_clean(partition, part, result, self._loop.now() - began)
         return True
 
     def _failed(self, partition: Partition, errno: int | None, reason: str) -> None:
@@ -298,7 +298,7 @@ class LogCleaner:
         """Forget the partitions that are deleted or offline."""
         self._cleaned_offsets.keep_only(self._partitions)
         self._uncleanable = {partition for partition in self._uncleanable if not partition.is_closed}
-        self._not_before = {one: at for one, at in self._not_before.items() if not one.is_closed}
+        self._not_before = {delayed: at for delayed, at in self._not_before.items() if not delayed.is_closed}
 
 
 def _is_closed(partition: Partition) -> bool:

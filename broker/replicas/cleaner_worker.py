@@ -61,8 +61,8 @@ def main() -> None:
     _lower_priority()
     gc.disable()  # there are millions of keys and no reference cycles
     for line in sys.stdin:
-        for answer, value in _answers(CleaningTask.from_json(line)):
-            sys.stdout.write(json.dumps({answer: value}) + "\n")
+        for kind, value in _answers(CleaningTask.from_json(line)):
+            sys.stdout.write(json.dumps({kind: value}) + "\n")
             sys.stdout.flush()
 
 

@@ -116,12 +116,12 @@ class DirMove:
                 yield _reading(lookup)
                 if not self.is_live():
                     return False
-            found = self._read()
-            if found is None:
+            batches = self._read()
+            if batches is None:
                 continue
-            data = _cached(found)
+            data = _cached(batches)
             if data is None:
-                data = yield from self._load(found)
+                data = yield from self._load(batches)
                 if data is None:
                     continue
             yield from self._append(data)
@@ -132,21 +132,21 @@ class DirMove:
         """The next batches; None if there are no more up to the log end, which the copy then has as well."""
         log, copy = self.partition.log, self.future.log
         try:
-            found = log.read(
+            batches = log.read(
                 copy.log_end_offset, CHUNK_BYTES, limit_offset=log.log_end_offset, min_one_batch=True
             ).slice
         except Exception as error:
             raise Unreadable from error
-        if found is None:  # compaction has removed the last records
+        if batches is None:  # compaction has removed the last records
             copy.skip_to(log.log_end_offset)
             copy.roll(self._loop.now())  # the log ends there for a start too
-        return found
+        return batches
 
-    def _load(self, found: FileSlice) -> Steps[memoryview | None]:
+    def _load(self, batches: FileSlice) -> Steps[memoryview | None]:
         """Read a slice from the disk; None if the log was truncated meanwhile, or the move has ended."""
         data: list[bytes] = []
         try:
-            yield _reading(lambda: data.append(found.read()))
+            yield _reading(lambda: data.append(batches.read()))
         except Unreadable:
             if self._is_compared:
                 raise
@@ -283,8 +283,8 @@ class DirMove:
         for _ in range(CHUNKS_OF_THE_LAST_TURN):
             if copy.log_end_offset >= log.log_end_offset:
                 break
-            found = self._read()
-            data = None if found is None else _cached(found)
+            batches = self._read()
+            data = None if batches is None else _cached(batches)
             if data is None:
                 continue
             self._copied(copy.append_as_follower(data, now=self._loop.now()).size)
@@ -304,9 +304,9 @@ class DirMove:
             yield from self._failures.write_checkpoint(name)
 
 
-def _cached(found: FileSlice) -> memoryview | None:
+def _cached(batches: FileSlice) -> memoryview | None:
     try:
-        return found.read_from_cache()
+        return batches.read_from_cache()
     except OSError as error:
         raise Unreadable from error
 

@@ -45,23 +45,23 @@ class FetchPartition:
         "topic_id",
     )
 
-    def __init__(self, topic: str, topic_id: bytes, asked: FetchRequestFetchPartition) -> None:
+    def __init__(self, topic: str, topic_id: bytes, requested: FetchRequestFetchPartition) -> None:
         self.topic = topic
         self.topic_id = topic_id
-        self.index = asked.partition
+        self.index = requested.partition
         self.high_watermark = -1
         self.log_start_offset = -1
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.update(asked)
+        self.current_leader_epoch = requested.current_leader_epoch
+        self.update(requested)
 
-    def update(self, asked: FetchRequestFetchPartition) -> None:
+    def update(self, requested: FetchRequestFetchPartition) -> None:
         """Take over the values of a request. In another leader epoch nothing counts as reported."""
-        if asked.current_leader_epoch != self.current_leader_epoch:
+        if requested.current_leader_epoch != self.current_leader_epoch:
             self.high_watermark = self.log_start_offset = -1
-        self.fetch_offset = asked.fetch_offset
-        self.max_bytes = asked.partition_max_bytes
-        self.current_leader_epoch = asked.current_leader_epoch
-        self.last_fetched_epoch = asked.last_fetched_epoch
+        self.fetch_offset = requested.fetch_offset
+        self.max_bytes = requested.partition_max_bytes
+        self.current_leader_epoch = requested.current_leader_epoch
+        self.last_fetched_epoch = requested.last_fetched_epoch
 
     def update_response(self, answer: FetchResponsePartitionData) -> bool:
         """Record that `answer` is reported; returns whether an incremental response must include it."""
@@ -85,11 +85,11 @@ class FollowerPartition(FetchPartition):
 
     __slots__ = ("follower_high_watermark", "follower_log_start_offset")
 
-    def update(self, asked: FetchRequestFetchPartition) -> None:
+    def update(self, requested: FetchRequestFetchPartition) -> None:
         """Take over the values of a request."""
-        super().update(asked)
-        self.follower_log_start_offset = asked.log_start_offset
-        self.follower_high_watermark = asked.high_watermark
+        super().update(requested)
+        self.follower_log_start_offset = requested.log_start_offset
+        self.follower_high_watermark = requested.high_watermark
 
 
 class FetchSession:
@@ -135,15 +135,15 @@ class FetchSession:
     def update(self, request: FetchRequest) -> None:
         """Add, change and remove the partitions that an incremental request names."""
         partitions = self.partitions
-        for key, topic, topic_id, asked in requested_partitions(request, uses_topic_ids=self.uses_topic_ids):
+        for key, topic, topic_id, requested in requested_partitions(request, uses_topic_ids=self.uses_topic_ids):
             known = partitions.get(key)
             if self.watch is not None:
                 self.watch.changed[key] = None
             if known is None:
                 kind = FollowerPartition if self.is_follower else FetchPartition
-                partitions[key] = kind(topic, topic_id, asked)
+                partitions[key] = kind(topic, topic_id, requested)
             else:
-                known.update(asked)
+                known.update(requested)
         for forgotten in request.forgotten_topics_data:
             name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
@@ -163,8 +163,8 @@ def requested_partitions(
     """The partitions that a request names, in its order."""
     for topic in request.topics:
         name: bytes | str = topic.topic_id if uses_topic_ids else topic.topic
-        for asked in topic.partitions:
-            yield (name, asked.partition), topic.topic, topic.topic_id, asked
+        for requested in topic.partitions:
+            yield (name, requested.partition), topic.topic, topic.topic_id, requested
 
 
 def replica_of(request: FetchRequest) -> int:

@@ -78,7 +78,7 @@ class Proposer(Protocol):
     def open_proposal(self) -> Proposal | None:
         """The change that the partition proposes now, if any."""
 
-    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> Outcome:
+    def answered(self, proposal: Proposal, response: AlterPartitionResponsePartitionData) -> Outcome:
         """The controller's answer."""
 
 
@@ -176,19 +176,21 @@ class IsrChanges:
             self._retry()
             return
         self._reported = ErrorCode.NONE
-        answers = {(topic.topic_id, one.partition_index): one for topic in outcome.topics for one in topic.partitions}
+        answers = {
+            (topic.topic_id, data.partition_index): data for topic in outcome.topics for data in topic.partitions
+        }
         must_retry = False
         for partition, proposal in sent:
             key = (partition.topic_id, partition.index)
-            answer = answers.get(key)
-            result = Outcome.AGAIN if answer is None else partition.answered(proposal, answer)
+            response = answers.get(key)
+            result = Outcome.AGAIN if response is None else partition.answered(proposal, response)
             if result is Outcome.AGAIN:
                 must_retry = True
                 continue
             if self._waiting.get(key) == (partition, proposal):
                 del self._waiting[key]
-            if answer is not None and result is Outcome.AWAITS_METADATA:
-                self._await_metadata(partition, proposal, ErrorCode(answer.error_code))
+            if response is not None and result is Outcome.AWAITS_METADATA:
+                self._await_metadata(partition, proposal, ErrorCode(response.error_code))
             else:
                 self._late.pop(key, None)
         if must_retry:

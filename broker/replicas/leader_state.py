@@ -169,5 +169,8 @@ class LeaderState:
             broker_id
             for broker_id in self.isr
             if broker_id != self.node_id
-            and ((one := self.followers.get(broker_id)) is None or not one.is_caught_up(log_end, now, max_lag_s))
+            and (
+                (follower := self.followers.get(broker_id)) is None
+                or not follower.is_caught_up(log_end, now, max_lag_s)
+            )
         }

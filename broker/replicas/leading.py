@@ -252,7 +252,7 @@ class Leading:
             logger.info(
                 "%s-%d: replicas %s are out of sync; leader end %d, high watermark %d, their ends %s",
                 *(self._partition.topic, self.index, sorted(lagging), log_end, self._partition.log.high_watermark),
-                [one.log_end_offset for one in state.followers.values() if one.broker_id in lagging],
+                [follower.log_end_offset for follower in state.followers.values() if follower.broker_id in lagging],
             )
             self._propose(tuple(broker_id for broker_id in state.isr if broker_id not in lagging))
         else:  # a replica that was waited for may have stopped catching up
@@ -274,12 +274,12 @@ class Leading:
         follower = self.state.followers.get(broker_id)
         return -1 if follower is None or follower.broker_epoch is None else follower.broker_epoch
 
-    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> Outcome:
+    def answered(self, proposal: Proposal, response: AlterPartitionResponsePartitionData) -> Outcome:
         """The controller's answer to a proposal (R11)."""
         state, partition = self.state, self._partition
         if state.proposal is not proposal:
             return Outcome.SETTLED  # the metadata was faster
-        code = ErrorCode(answer.error_code)
+        code = ErrorCode(response.error_code)
         if code in _REFUSED:
             logger.info("%s-%d: the controller refused the ISR %s: %s", *self._names, list(proposal.isr), code.name)
             state.proposal = None
@@ -296,13 +296,13 @@ class Leading:
             self._failure = code
             return Outcome.AGAIN
         self._failure = ErrorCode.NONE
-        if answer.leader_epoch != partition.leader_epoch or answer.partition_epoch < partition.partition_epoch:
+        if response.leader_epoch != partition.leader_epoch or response.partition_epoch < partition.partition_epoch:
             return Outcome.AWAITS_METADATA
-        partition.partition_epoch = answer.partition_epoch
-        partition.isr = tuple(answer.isr)
+        partition.partition_epoch = response.partition_epoch
+        partition.isr = tuple(response.isr)
         state.commit_isr(partition.isr)
         partition.mark_followers()
-        logger.info("%s-%d: ISR %s, partition epoch %d", *self._names, list(answer.isr), answer.partition_epoch)
+        logger.info("%s-%d: ISR %s, partition epoch %d", *self._names, list(response.isr), response.partition_epoch)
         self.advance()
         return Outcome.SETTLED
 
@@ -321,7 +321,7 @@ class Leading:
             *(
                 follower.log_start_offset
                 for follower in self.state.followers.values()
-                if (found := broker(follower.broker_id)) is not None and not found.fenced
+                if (registered := broker(follower.broker_id)) is not None and not registered.fenced
             ),
             self._partition.log.log_start_offset,
         )

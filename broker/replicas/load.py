@@ -96,8 +96,8 @@ class Load:
         used: list[float] = []
 
         def ask() -> None:
-            for one in self._log_dirs.working:
-                size, free = one.volume()
+            for log_dir in self._log_dirs.working:
+                size, free = log_dir.volume()
                 used.append(1 - free / max(1, size))
 
         yield ask

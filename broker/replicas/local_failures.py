@@ -104,11 +104,15 @@ class LocalFailures:
     def exhaustion_changed(self, log_dir: LogDir, partitions: Iterable[Partition]) -> list[Partition]:
         """Nothing can be appended in a log directory for now, or again; the replicas of clusters in it."""
         dir_of = self._log_dirs.dir_of
-        concerned = [one for one in partitions if one.has_peers and dir_of(one.topic, one.index) is log_dir]
+        concerned = [
+            partition
+            for partition in partitions
+            if partition.has_peers and dir_of(partition.topic, partition.index) is log_dir
+        ]
         if concerned:
             text = NO_RECORDS if log_dir in self._exhausted else RECORDS_AGAIN
             logger.warning(text, len(concerned), log_dir.path)
-            self.changed([(one.topic_id, one.index) for one in concerned])
+            self.changed([(partition.topic_id, partition.index) for partition in concerned])
         return concerned
 
     def changed(self, replicas: Sequence[ReplicaKey]) -> None:

@@ -96,7 +96,7 @@ class OffsetWaits:
     def _go_on(self, error: ErrorCode | None = None) -> None:
         """Call the callbacks of reached offsets, with an error the others too, for `PIECE_S`."""
         queue, waits, loop = self.queue, self._waits, self._loop
-        left, end = FEW, 0.0
+        remaining, end = FEW, 0.0
         while queue and (error is not None or queue[0][0] < self._reached):
             offset, then = queue.popleft()
             if then is None:
@@ -106,8 +106,8 @@ class OffsetWaits:
                 then(ErrorCode.NONE if error is None or offset < self._reached else error)
             except Exception as failure:
                 log_failure(self._what, failure)
-            left -= 1
-            if left <= 0:
+            remaining -= 1
+            if remaining <= 0:
                 now = loop.now()
                 if not end:
                     end = now + PIECE_S

@@ -148,8 +148,8 @@ class Partitions:
 
     def find(self, topic: str, index: int) -> Partition | None:
         """A partition by name; None if it is not served here."""
-        found = self._by_name.get(topic)
-        return None if found is None else found.partitions.get(index)
+        served = self._by_name.get(topic)
+        return None if served is None else served.partitions.get(index)
 
     def get_by_id(self, topic_id: bytes, index: int) -> Partition:
         """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), else as `get`."""
@@ -190,8 +190,8 @@ class Partitions:
         """The error for a partition that this broker does not have (Kafka's `getPartitionOrError`)."""
         error = self._offline.error(topic, index)
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._image is not None:
-            found = self._image.partition(topic, index)
-            if found is not None and self._config.node_id not in found.replicas:
+            partition = self._image.partition(topic, index)
+            if partition is not None and self._config.node_id not in partition.replicas:
                 return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return error
 
@@ -220,7 +220,11 @@ class Partitions:
         """Flush records that a crash has left in the page cache before they can be read, if there is a flush policy."""
         dir_of = self._log_dirs.dir_of
         for log_dir in self._log_dirs.dirs:
-            logs = [one.log for one in self if one.flush_policy is not None and dir_of(one.topic, one.index) is log_dir]
+            logs = [
+                partition.log
+                for partition in self
+                if partition.flush_policy is not None and dir_of(partition.topic, partition.index) is log_dir
+            ]
             jobs = [(log, job) for log in logs if log.unflushed and (job := log.start_flush(data_only=True))]
             if jobs:
                 try:
@@ -277,35 +281,37 @@ class Partitions:
     def _is_assigned(self, topic: TopicImage, index: int) -> bool:
         return self._config.node_id in topic.partitions[index].replicas
 
-    def _open_topic(self, image: ClusterImage, wanted: TopicImage, indexes: Iterable[int]) -> None:
+    def _open_topic(self, image: ClusterImage, topic_image: TopicImage, indexes: Iterable[int]) -> None:
         """Open these partitions, or update those that are open, as the image says."""
-        config = self.config_of(image, wanted.name)
+        config = self.config_of(image, topic_image.name)
         for index in indexes:
-            self._open_or_update(wanted, index, config)
+            self._open_or_update(topic_image, index, config)
 
     def _open_or_update(
-        self, wanted: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
+        self, topic_image: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
     ) -> None:
         """Open a partition, or update it if it is open, as the image says."""
-        topic = self._by_id.get(wanted.topic_id)
+        topic = self._by_id.get(topic_image.topic_id)
         if topic is None:
-            topic = self._by_name[wanted.name] = self._by_id[wanted.topic_id] = _Topic(wanted.name, wanted.topic_id)
-        if not self._is_assigned(wanted, index):
+            topic = self._by_name[topic_image.name] = self._by_id[topic_image.topic_id] = _Topic(
+                topic_image.name, topic_image.topic_id
+            )
+        if not self._is_assigned(topic_image, index):
             return
         partition = topic.partitions.get(index)
-        if partition is not None and self._is_replaced(partition, wanted):
+        if partition is not None and self._is_replaced(partition, topic_image):
             partition = None
         if partition is None:
-            partition = self._open(wanted, index, config, directories)
+            partition = self._open(topic_image, index, config, directories)
             if partition is None:
                 return
             topic.partitions[index] = partition
-        if partition.update(wanted.partitions[index], self._leading_id()):
+        if partition.update(topic_image.partitions[index], self._leading_id()):
             self._tell(self.on_role_change, partition)
 
-    def _is_replaced(self, partition: Partition, wanted: TopicImage) -> bool:
+    def _is_replaced(self, partition: Partition, topic_image: TopicImage) -> bool:
         """Stop serving a damaged replica whose log may be set aside now; it is opened again, empty."""
-        assigned = wanted.partitions[partition.index]
+        assigned = topic_image.partitions[partition.index]
         if (reason := self.local_failures.updated(partition, assigned)) is None:
             return False
         partition.update(assigned, NOBODY)  # waits for commits fail, since another broker leads
@@ -406,9 +412,9 @@ class Partitions:
             return False
         self.local_failures.given_up(topic.topic_id, index)
         self._offline.remove(topic.name, index)
-        kept = f". What it had is kept in {path}; remove it when it is not needed" if path else ""
+        hint = f". What it had is kept in {path}; remove it when it is not needed" if path else ""
         text = "Partition %s-%d is filled from its leader again, since %s%s"
-        logger.warning(text, topic.name, index, reason.rstrip("."), kept)
+        logger.warning(text, topic.name, index, reason.rstrip("."), hint)
         return True
 
     def _check_made(self, topic: str, index: int, directories: NewDirectories) -> None:
@@ -493,7 +499,7 @@ class Partitions:
         if lost:
             logger.error(
                 "%d partitions are offline with the log directory %s: %s",
-                *(len(lost), log_dir.path, ", ".join(f"{one.topic}-{one.index}" for one in lost)),
+                *(len(lost), log_dir.path, ", ".join(f"{replica.topic}-{replica.index}" for replica in lost)),
             )
 
     def _stop_serving(self, partition: Partition) -> None:
@@ -515,14 +521,14 @@ class Partitions:
 
     def _remove(self, deleted: Sequence[TopicImage]) -> Steps[None]:
         """Stop serving the partitions of deleted topics at once; then delete their logs, durably."""
-        removed = [topic for one in deleted if (topic := self._forget_topic(one)) is not None]
+        removed = [topic for image in deleted if (topic := self._forget_topic(image)) is not None]
         if not removed:
             return
-        for one in deleted:
-            for index in one.partitions:
-                self.local_failures.forget(one.topic_id, index)
-                if (one.name, index) in self.offline:
-                    self._offline.delete(one.name, index)
+        for image in deleted:
+            for index in image.partitions:
+                self.local_failures.forget(image.topic_id, index)
+                if (image.name, index) in self.offline:
+                    self._offline.delete(image.name, index)
                     yield None
         changed: dict[LogDir, None] = {}
         for topic in removed:

@@ -41,7 +41,7 @@ class Retention:
             if not partition.is_closed:
                 self._check_partition(partition)
             await trio.lowlevel.checkpoint()
-        self._warned = {one: timestamp for one, timestamp in self._warned.items() if not one.is_closed}
+        self._warned = {warned: timestamp for warned, timestamp in self._warned.items() if not warned.is_closed}
         self._partitions.persist_log_starts()
 
     def _check_partition(self, partition: Partition) -> None:

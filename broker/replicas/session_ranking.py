@@ -58,8 +58,8 @@ class SessionRanking(Generic[S]):
     def _drop_closed(self) -> None:
         """Forget the sessions that were closed. Each of them costs this once."""
         sessions = self._sessions
-        self._young = deque(one for one in self._young if one[1] in sessions)
-        self._ranked = [one for one in self._ranked if one[2] in sessions]
+        self._young = deque(entry for entry in self._young if entry[1] in sessions)
+        self._ranked = [entry for entry in self._ranked if entry[2] in sessions]
         heapify(self._ranked)
 
     def least(self, made_before: float) -> S | None:

@@ -141,11 +141,11 @@ def test_a_seed_gives_the_same_run_in_another_process() -> None:
     """With another seed of Python's hashes, and with other runs before it."""
     command = [sys.executable, "-m", "tests.simulation", "--kind", "all", "--seed", str(FIRST_SEED), "--seeds", "1"]
     hash_seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
-    told = subprocess.run(
+    process = subprocess.run(
         command, env={**os.environ, "PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=False
     )
-    assert told.returncode == 0, told.stdout + told.stderr
-    there = dict(re.findall(r"^(\S+): 1 runs .* traces (\w+)$", told.stdout, re.MULTILINE))
+    assert process.returncode == 0, process.stdout + process.stderr
+    there = dict(re.findall(r"^(\S+): 1 runs .* traces (\w+)$", process.stdout, re.MULTILINE))
     for kind in KINDS.keys() - _traces.keys():
         run_all(kind, 1)
     assert there == {kind: combined([trace]) for kind, trace in _traces.items()}

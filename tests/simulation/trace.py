@@ -15,10 +15,10 @@ LINES = 100_000
 
 def combined(digests: Iterable[str]) -> str:
     """One hash of the hashes of several runs."""
-    found = blake2b(digest_size=8)
+    combined_hash = blake2b(digest_size=8)
     for digest in digests:
-        found.update(digest.encode())
-    return found.hexdigest()
+        combined_hash.update(digest.encode())
+    return combined_hash.hexdigest()
 
 
 class Trace:

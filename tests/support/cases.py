@@ -87,11 +87,11 @@ class _Cases:
 
     def chosen(self) -> list[Case]:
         """All cases, or the one that the variable names."""
-        if (wanted := os.environ.get(VARIABLE)) is None:
+        if (requested := os.environ.get(VARIABLE)) is None:
             return self.all()
-        chosen = [case for case in self.all() if case.id == wanted]
+        chosen = [case for case in self.all() if case.id == requested]
         if not chosen:
-            pytest.skip(f"{VARIABLE}: there is no case {wanted}")
+            pytest.skip(f"{VARIABLE}: there is no case {requested}")
         return chosen
 
 

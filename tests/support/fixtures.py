@@ -18,9 +18,9 @@ FUNCTION = "function"
 def _of_the_test(request: pytest.FixtureRequest) -> Iterator[tuple[str, Any]]:
     """The name and definition of every fixture of function scope that the test has now, in the order of their names."""
     dynamic = {name: [definition] for name, definition in request._fixture_defs.items()}
-    asked = {**dynamic, **request._arg2fixturedefs}
+    definitions = {**dynamic, **request._arg2fixturedefs}
     for name in request.fixturenames:
-        for definition in asked.get(name, ()):  # several if one replaces another of its name
+        for definition in definitions.get(name, ()):  # several if one replaces another of its name
             if definition.scope == FUNCTION:
                 yield name, definition
 

@@ -39,15 +39,15 @@ def test_every_case_runs_and_each_failure_is_named_with_its_line() -> None:
         seen.append(number)
         assert number % 2, f"{number} is even"
 
-    said = failure_of(odd)
+    message = failure_of(odd)
     assert seen == [0, 1, 2, 3, 4]
-    assert said.startswith("3 of 5 cases failed: 0, 2, 4\n")
+    assert message.startswith("3 of 5 cases failed: 0, 2, 4\n")
     for number in (0, 2, 4):
-        assert f"---- {number}\n" in said
-        assert f"AssertionError: {number} is even" in said
-    assert said.count("assert number % 2") == 3
-    assert "test_cases.py" in said
-    assert "cases.py:" not in said.replace("test_cases.py:", "")
+        assert f"---- {number}\n" in message
+        assert f"AssertionError: {number} is even" in message
+    assert message.count("assert number % 2") == 3
+    assert "test_cases.py" in message
+    assert "cases.py:" not in message.replace("test_cases.py:", "")
 
 
 def test_all_pass() -> None:
@@ -110,15 +110,15 @@ def test_a_case_that_is_chosen_fails_with_its_own_exception(monkeypatch: pytest.
 
 
 def test_what_is_made_when_the_test_runs() -> None:
-    made = []
+    calls = []
 
-    @for_each("value", lambda: made.append("now") or [1])
+    @for_each("value", lambda: calls.append("now") or [1])
     def nothing(value: int) -> None:
         del value
 
-    assert made == []
+    assert calls == []
     nothing()
-    assert made == ["now"]
+    assert calls == ["now"]
 
 
 def test_no_values_and_marks_are_failures() -> None:
@@ -174,14 +174,14 @@ def living(name: str) -> Iterator[str]:
 
 @pytest.fixture
 def below() -> Iterator[str]:
-    with living("below") as one:
-        yield one
+    with living("below") as name:
+        yield name
 
 
 @pytest.fixture
 def above(below: str) -> Iterator[str]:
-    with living("above") as one:
-        yield f"{one} on {below}"
+    with living("above") as name:
+        yield f"{name} on {below}"
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +214,7 @@ class TestFixturesOfACase:
 
     def test_all_were_different(self) -> None:
         for kind in (0, 1):
-            assert len({one[kind] for one in self.seen}) == 3
+            assert len({names[kind] for names in self.seen}) == 3
         assert len({whole for *_, whole in self.seen}) == 1
         assert Made.living == ["around"]
 
@@ -234,9 +234,9 @@ def test_a_fixture_that_fails_is_a_failure_of_its_case(request: pytest.FixtureRe
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.support.failures._ends_after", None)  # as without -x
-        said = failure_of(test, request=request, words=words)
-    assert said.startswith("1 of 3 cases failed: bad\n")
-    assert "assert 'bad' not in ['bad']" in said
+        message = failure_of(test, request=request, words=words)
+    assert message.startswith("1 of 3 cases failed: bad\n")
+    assert "assert 'bad' not in ['bad']" in message
 
 
 @for_each("number", range(3))
@@ -268,10 +268,10 @@ def test_maxfail_ends_the_test(most: int, seen: list[int], monkeypatch: pytest.M
         ran.append(number)
         assert number == 0
 
-    said = failure_of(failing)
+    message = failure_of(failing)
     assert ran == seen
-    assert said.startswith(f"{min(most, 3)} of {len(seen)} cases failed: 1")
-    assert said.count("AssertionError") + said.count("E   assert") == min(most, 3)
+    assert message.startswith(f"{min(most, 3)} of {len(seen)} cases failed: 1")
+    assert message.count("AssertionError") + message.count("E   assert") == min(most, 3)
 
 
 def test_what_ends_the_test_is_not_kept() -> None:
@@ -309,9 +309,9 @@ def test_what_pytest_fails_is_kept() -> None:
     def failing(number: int) -> None:
         pytest.fail(f"not {number}")
 
-    said = failure_of(failing)
-    assert "2 of 2 cases failed: 0, 1" in said
-    assert "not 1" in said
+    message = failure_of(failing)
+    assert "2 of 2 cases failed: 0, 1" in message
+    assert "not 1" in message
 
 
 def test_a_skipped_case_is_said_but_hides_no_failure() -> None:
@@ -327,22 +327,22 @@ def test_a_skipped_case_is_said_but_hides_no_failure() -> None:
 
 
 def test_of_many_failures_all_names_and_some_tracebacks_are_shown() -> None:
-    kept = Failures()
+    collected = Failures()
     for number in range(MOST_SHOWN + 5):
-        with kept.case(f"case {number}"):
+        with collected.case(f"case {number}"):
             raise ValueError(number)
-    said = failure_of(kept.check)
-    assert said.count("ValueError: ") == MOST_SHOWN
-    assert f"case {MOST_SHOWN + 4}" in said.splitlines()[0]
-    assert said.endswith("---- and 5 more")
+    message = failure_of(collected.check)
+    assert message.count("ValueError: ") == MOST_SHOWN
+    assert f"case {MOST_SHOWN + 4}" in message.splitlines()[0]
+    assert message.endswith("---- and 5 more")
 
 
 def test_a_name_that_is_there_twice_hides_nothing() -> None:
-    kept = Failures()
+    collected = Failures()
     for _ in range(2):
-        with kept.case("same"):
+        with collected.case("same"):
             raise ValueError
-    assert failure_of(kept.check).startswith("2 of 2 cases failed: same, same (case 2)\n")
+    assert failure_of(collected.check).startswith("2 of 2 cases failed: same, same (case 2)\n")
 
 
 def test_a_loop_without_cases_is_a_failure() -> None:

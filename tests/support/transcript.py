@@ -115,7 +115,7 @@ def text_of(steps: Iterable[Step]) -> str:
 def fill(words: Iterable[str], values: Mapping[str, str]) -> list[str]:
     """Words of a command, with BROKER, DIR and TMP replaced by their values."""
     pattern = re.compile(r"\b(" + "|".join(values) + r")\b")
-    return [pattern.sub(lambda found: values[found[1]], word) for word in words]
+    return [pattern.sub(lambda match: values[match[1]], word) for word in words]
 
 
 def normal(output: Output, step: Step, values: Mapping[str, str]) -> Output:
@@ -139,7 +139,7 @@ def secrets(output: Output) -> dict[str, str]:
 
 def _messages(output: Output) -> list[str]:
     """The lines of stderr before the usage, without stack traces; if nothing was printed, an exception's message."""
-    kept: list[str] = []
+    messages: list[str] = []
     exceptions: list[str] = []
     for line in output.errors:
         if USAGE.match(line):
@@ -148,8 +148,8 @@ def _messages(output: Output) -> list[str]:
         if exception is not None:
             exceptions.append(exception[1] or "")
         elif not NOISE.match(line) and line.strip():
-            kept.append(line)
-    return kept or ([] if output.out else exceptions[:1])
+            messages.append(line)
+    return messages or ([] if output.out else exceptions[:1])
 
 
 def _normal_line(line: str, values: Mapping[str, str]) -> str:
@@ -157,10 +157,10 @@ def _normal_line(line: str, values: Mapping[str, str]) -> str:
         line = line.replace(value, name)
     port = values["BROKER"].rpartition(":")[2]
     line = re.sub(rf"(?<!\d){port}(?!\d)", "PORT_", line)
-    line = JAVA_SETS.sub(lambda found: ", ".join(sorted(found[0].split(", "))), line)
-    line = UUID.sub(lambda found: "u" * len(found[0]), line)
-    line = BASE64_ID.sub(lambda found: "i" * len(found[0]), line)
-    line = MINUTE.sub(lambda found: "m" * len(found[0]), line)
+    line = JAVA_SETS.sub(lambda match: ", ".join(sorted(match[0].split(", "))), line)
+    line = UUID.sub(lambda match: "u" * len(match[0]), line)
+    line = BASE64_ID.sub(lambda match: "i" * len(match[0]), line)
+    line = MINUTE.sub(lambda match: "m" * len(match[0]), line)
     line = MILLISECONDS.sub("TIME_MILLISEC", line)
-    line = DURATION.sub(lambda found: found[1] + "DURATION_MS".ljust(len(found[2])), line)
+    line = DURATION.sub(lambda match: match[1] + "DURATION_MS".ljust(len(match[2])), line)
     return NEWER_THAN_TOOLS.sub("", line).rstrip()

@@ -61,18 +61,18 @@ class Player:
         api, version = ApiKey(header.request_api_key), header.request_api_version
         request = decoded_request(api, version, frame[position:])
         try:
-            answer = self.replay.answer(api, version, request)
+            response = self.replay.answer(api, version, request)
         except MissingError as error:
             refusal = error.refusal or _refusal(api, version, request, str(error))
             if refusal is None:
                 raise
-            answer = Answer(refusal, version)
-        if answer is None:
+            response = Answer(refusal, version)
+        if response is None:
             return
-        replace_addresses(answer.message, lambda _: client.socket.getsockname()[:2])
-        if answer.wait_s:
-            await trio.sleep(answer.wait_s)
-        chunks = encode_response(answer.message, answer.version, header.correlation_id)
+        replace_addresses(response.message, lambda _: client.socket.getsockname()[:2])
+        if response.wait_s:
+            await trio.sleep(response.wait_s)
+        chunks = encode_response(response.message, response.version, header.correlation_id)
         await client.send_all(b"".join(map(chunk_bytes, chunks)))
 
 

@@ -42,11 +42,11 @@ Answerer: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
 """Answers a method, a path and a body with a value for JSON. ControlError if the request is refused."""
 
 
-async def serve_control(listening: socket.socket, token: str, answer: Answerer) -> None:
+async def serve_control(listening: socket.socket, token: str, answerer: Answerer) -> None:
     """Answer requests on a listening socket until cancelled; the socket is closed then."""
 
     async def serve(stream: trio.SocketStream) -> None:
-        await _Connection(stream, token, answer).run()
+        await _Connection(stream, token, answerer).run()
 
     await serve_in_tasks(listening, trio.Semaphore(MAX_CONNECTIONS), serve, logger)
 
@@ -62,9 +62,9 @@ class _RefusedError(Exception):
 class _Connection:
     """One connection of a client."""
 
-    def __init__(self, stream: trio.SocketStream, token: str, answer: Answerer) -> None:
+    def __init__(self, stream: trio.SocketStream, token: str, answerer: Answerer) -> None:
         self._authorization = f"Bearer {token}".encode()
-        self._answer = answer
+        self._answer = answerer
         self._connection = HttpConnection(stream)
         self._http = self._connection.http
 

@@ -148,7 +148,11 @@ async def fault_questions(cluster: VirtualCluster, values: Values) -> object:
     faults = cluster.traffic.faults
     await _until(faults.question_waiters, lambda: bool(faults.questions), values.number("timeout_s", 10.0))
     questions = faults.questions.values()
-    return {"questions": [{"question": one.number, "rule": one.rule.number, **one.request} for one in questions]}
+    return {
+        "questions": [
+            {"question": question.number, "rule": question.rule.number, **question.request} for question in questions
+        ]
+    }
 
 
 @operation("fault_answer", "question", "concerns")

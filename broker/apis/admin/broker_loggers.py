@@ -50,7 +50,7 @@ def _logger(name: str) -> logging.Logger:
 
 def _logger_names() -> list[str]:
     known = logging.getLogger().manager.loggerDict
-    return [ROOT, *sorted(name for name, found in known.items() if isinstance(found, logging.Logger))]
+    return [ROOT, *sorted(name for name, entry in known.items() if isinstance(entry, logging.Logger))]
 
 
 def describe_loggers(
@@ -63,9 +63,9 @@ def describe_loggers(
     except KafkaError as error:
         result.error_code, result.error_message = error.code, error.message
         return result
-    wanted = None if resource.configuration_keys is None else set(resource.configuration_keys)
+    requested = None if resource.configuration_keys is None else set(resource.configuration_keys)
     for name in _logger_names():
-        if wanted is None or name in wanted:
+        if requested is None or name in requested:
             level = _level_name(_logger(name).getEffectiveLevel())
             layer = DescribeConfigsSynonym(name=name, value=level, source=DYNAMIC_BROKER_LOGGER_CONFIG)
             entry = DescribeConfigsResourceResult(

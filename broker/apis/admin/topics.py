@@ -226,13 +226,13 @@ def _refused_deletions(ctx: RequestContext, request: DeleteTopicsRequest) -> lis
     by_names = [state.name for state in request.topics if state.name is not None and state.topic_id == NO_TOPIC_ID]
     names = {*_named_once([*request.topic_names, *by_names]), *by_ids.values()}
     hidden = refused_topics(ctx, Operation.DESCRIBE, names)
-    kept = {name for name in refused_topics(ctx, Operation.DELETE, names) if name in image.topics}
+    refused = {name for name in refused_topics(ctx, Operation.DELETE, names) if name in image.topics}
 
     failed = []
     remaining = []
     for state in [*(DeleteTopicState(name=name) for name in request.topic_names), *request.topics]:
         name = by_ids.get(state.topic_id) if state.name is None else state.name
-        if name not in names or name not in kept | set(hidden):
+        if name not in names or name not in refused | set(hidden):
             remaining.append(state)
             continue
         shown = None if state.name is None and name in hidden else name

@@ -193,11 +193,11 @@ class FetchPlan:
 
     def _moved(self, requested: FetchPartition, code: ErrorCode) -> FetchResponsePartitionData:
         """The answer of a partition that is led by another broker, or in another epoch (KIP-951)."""
-        answer = failed(requested.index, code)
+        data = failed(requested.index, code)
         leader, epoch = leader_of(self.broker, requested.topic, requested.topic_id, requested.index)
-        answer.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+        data.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
         self.leaders = {*self.leaders, leader}
-        return answer
+        return data
 
     def end_of(self, log: Log) -> int:
         """The offset up to which the client may read: the last stable offset, or the high watermark."""
@@ -285,12 +285,12 @@ class FetchPlan:
         if replica is None:
             return None
         log = partition.log
-        answer = failed(requested.index, ErrorCode.NONE)
-        answer.preferred_read_replica = replica
-        answer.high_watermark = log.high_watermark
-        answer.last_stable_offset = log.last_stable_offset
-        answer.log_start_offset = log.log_start_offset
-        return answer
+        data = failed(requested.index, ErrorCode.NONE)
+        data.preferred_read_replica = replica
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        return data
 
     def respond(self, attempt: Attempt) -> FetchResponse:
         """The response: in a session only partitions with changes, otherwise all; nothing for a throttled client."""
@@ -312,22 +312,22 @@ class FetchPlan:
             response.node_endpoints = endpoints_of(self.ctx, self.leaders, FetchResponseNodeEndpoint)
         topics = response.responses
         current: bytes | str | None = None
-        for key, (requested, answer) in answers.items():
+        for key, (requested, data) in answers.items():
             if key[0] != current:
                 current = key[0]
                 topic = FetchableTopicResponse(topic=requested.topic, topic_id=requested.topic_id, partitions=[])
                 topics.append(topic)
-            topic.partitions.append(answer)
+            topic.partitions.append(data)
         return response
 
     @staticmethod
     def _changed(session: FetchSession, answers: Answers) -> Answers:
         changed = {}
         for key, item in answers.items():
-            requested, answer = item
-            if requested.update_response(answer):
+            requested, data = item
+            if requested.update_response(data):
                 changed[key] = item
-                if answer.records:
+                if data.records:
                     session.move_to_end(key)
         return changed
 
@@ -339,8 +339,8 @@ class FetchPlan:
             now=self.broker.loop.now(),
         )
         if session_id != NO_SESSION:
-            for requested, answer in answers.values():
-                requested.update_response(answer)
+            for requested, data in answers.values():
+                requested.update_response(data)
         return session_id
 
 

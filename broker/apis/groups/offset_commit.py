@@ -91,13 +91,13 @@ def joined(refused: OffsetCommitResponse | None, committed: OffsetCommitResponse
 def _all_exist(image: ClusterImage, request: OffsetCommitRequest, *, by_id: bool) -> bool:
     """Whether every partition of the request exists, the usual case; if so, sets name and id of its topics."""
     for topic in request.topics:
-        found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
-        if found is None:
+        topic_image = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        if topic_image is None:
             return False
         for partition in topic.partitions:
-            if partition.partition_index not in found.partitions:
+            if partition.partition_index not in topic_image.partitions:
                 return False
-        topic.name, topic.topic_id = found.name, found.topic_id
+        topic.name, topic.topic_id = topic_image.name, topic_image.topic_id
     return True
 
 
@@ -111,23 +111,25 @@ def _check_topic(
 ) -> None:
     """Add the errors of partitions that do not exist to `answers`, and the others, with name and id, to `accepted`."""
     image = ctx.broker.image
-    found = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+    topic_image = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
     if (topic.topic_id if by_id else topic.name) in ctx.refused_topics:
         code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         answers.partitions += [
-            OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
-            for one in topic.partitions
+            OffsetCommitResponsePartition(partition_index=refused.partition_index, error_code=code)
+            for refused in topic.partitions
         ]
         return
-    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id and found is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    missing = ErrorCode.UNKNOWN_TOPIC_ID if by_id and topic_image is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     existing = []
     for partition in topic.partitions:
         index = partition.partition_index
-        if found is not None and index in found.partitions:
+        if topic_image is not None and index in topic_image.partitions:
             existing.append(partition)
             error = _UNDECIDED
         else:
             error = int(missing)
         answers.partitions.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
-    if found is not None and existing:
-        accepted.append(OffsetCommitRequestTopic(name=found.name, topic_id=found.topic_id, partitions=existing))
+    if topic_image is not None and existing:
+        accepted.append(
+            OffsetCommitRequestTopic(name=topic_image.name, topic_id=topic_image.topic_id, partitions=existing)
+        )

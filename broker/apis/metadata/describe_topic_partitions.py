@@ -43,7 +43,7 @@ def describe_topic_partitions(
     """Describe topics in the order of their names, from the cursor on, up to the limit of partitions."""
     image = ctx.broker.image
     names, first_index = _names_from_cursor(image.topics, request)
-    left = min(max(request.response_partition_limit, 1), ctx.broker.config[MAX_REQUEST_PARTITION_SIZE_LIMIT])
+    remaining = min(max(request.response_partition_limit, 1), ctx.broker.config[MAX_REQUEST_PARTITION_SIZE_LIMIT])
     response = DescribeTopicPartitionsResponse()
     view = ReplicaView(ctx)
     for name in names:
@@ -59,15 +59,17 @@ def describe_topic_partitions(
                 )
             )
             continue
-        if not left:
+        if not remaining:
             response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_index)
             break
-        wanted = sorted(index for index in topic.partitions if index >= first_index)
-        response.topics.append(_describe_partitions(ctx, view, topic, wanted[:left]))
-        if len(wanted) > left:
-            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=wanted[left])
+        indexes = sorted(index for index in topic.partitions if index >= first_index)
+        response.topics.append(_describe_partitions(ctx, view, topic, indexes[:remaining]))
+        if len(indexes) > remaining:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(
+                topic_name=name, partition_index=indexes[remaining]
+            )
             break
-        left -= len(wanted)
+        remaining -= len(indexes)
         first_index = 0
     return response
 

@@ -48,7 +48,7 @@ class ReplicaView:
         self._online_directories: frozenset[Uuid] = frozenset()
         if not self._brokers.keys() <= {broker.node_id}:
             self._alive = frozenset([endpoint[0] for endpoint in self.brokers])
-            directories = {one for registered in self._brokers.values() for one in registered.directories}
+            directories = {directory for registered in self._brokers.values() for directory in registered.directories}
             self._online_directories = frozenset({*directories, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY})
 
     @property
@@ -73,14 +73,16 @@ class ReplicaView:
         alive = self._alive
         if alive is None:
             is_lost = partition.leader < 0 or (topic, index) in self._offline
-            return [one for one in partition.replicas if one == self._node_id] if is_lost else []
+            return [replica for replica in partition.replicas if replica == self._node_id] if is_lost else []
         replicas, directories = partition.replicas, partition.directories
         if alive.issuperset(replicas) and self._online_directories.issuperset(directories):
             if self._offline and (topic, index) in self._offline:
-                return [one for one in replicas if one == self._node_id]
+                return [replica for replica in replicas if replica == self._node_id]
             return []
         return [
-            one for one, directory in zip(replicas, directories, strict=True) if not self._is_online(one, directory)
+            replica
+            for replica, directory in zip(replicas, directories, strict=True)
+            if not self._is_online(replica, directory)
         ]
 
     def _is_online(self, replica: int, directory: Uuid) -> bool:
@@ -93,4 +95,4 @@ class ReplicaView:
     def reachable(self, replicas: Iterable[int]) -> list[int]:
         """The `replicas` that can be reached: Metadata v0 lists no others."""
         alive = self._alive
-        return list(replicas) if alive is None else [one for one in replicas if one in alive]
+        return list(replicas) if alive is None else [replica for replica in replicas if replica in alive]

@@ -143,19 +143,19 @@ def _produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
     if request.transactional_id is not None or len(topics) != 1 or len(topics[0].partition_data) != 1:
         return _produce_in_steps(ctx, request)
     progress, topic = _Progress(), topics[0]
-    answer = _append(ctx, request, topic, topic.partition_data[0], _NONE_REFUSED, progress)
-    return _answered(ctx, request, topic, answer, progress)
+    partition_response = _append(ctx, request, topic, topic.partition_data[0], _NONE_REFUSED, progress)
+    return _answered(ctx, request, topic, partition_response, progress)
 
 
 def _answered(
     ctx: RequestContext,
     request: Produce,
     topic: TopicProduceData,
-    answer: PartitionProduceResponse,
+    partition_response: PartitionProduceResponse,
     progress: _Progress,
 ) -> HandlerOutcome:
     """The response to a request for one partition, or the coroutine that does what follows the append."""
-    answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
+    answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[partition_response])
     response = ProduceResponse(responses=[answered])
     if request.acks and not (progress.unacknowledged or progress.late or progress.leaders):
         return response
@@ -237,7 +237,7 @@ def _append(
         return _refused(ctx, topic, data.index, partition, error, progress)
     if isinstance(info, UnfinishedCheck):
         return _unfinished(partition, topic, data, info, progress)
-    answer = PartitionProduceResponse(
+    partition_response = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,
         log_append_time_ms=info.log_append_time_ms,
@@ -246,8 +246,8 @@ def _append(
     )
     if info.last_offset >= partition.log.high_watermark and not is_acknowledged(partition, request, info.last_offset):
         progress.unacknowledged = progress.unacknowledged or []
-        progress.unacknowledged.append((partition, info.last_offset, answer))
-    return answer
+        progress.unacknowledged.append((partition, info.last_offset, partition_response))
+    return partition_response
 
 
 def _refused(
@@ -338,7 +338,9 @@ async def _append_late(
         answers[id(placeholder)] = _append(ctx, request, topic, data, refused, progress, partition)
     for topic_response in response.responses:
         responses = topic_response.partition_responses
-        topic_response.partition_responses = [answers.get(id(answer), answer) for answer in responses]
+        topic_response.partition_responses = [
+            answers.get(id(partition_response), partition_response) for partition_response in responses
+        ]
 
 
 def _keep_records(request: Produce, late: Mapping[int, UnfinishedCheck] | None) -> None:

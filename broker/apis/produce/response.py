@@ -66,33 +66,33 @@ def failed(index: int, error: KafkaError) -> PartitionProduceResponse:
 
 def rejected(index: int, error: RecordValidationError, partition: Partition) -> PartitionProduceResponse:
     """The answer for a batch with invalid records, which it lists (KIP-467)."""
-    answer = failed(index, error)
-    answer.log_start_offset = partition.log.log_start_offset
-    answer.record_errors = [
+    partition_response = failed(index, error)
+    partition_response.log_start_offset = partition.log.log_start_offset
+    partition_response.record_errors = [
         BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=text)
         for position, text in error.record_errors
     ]
-    return answer
+    return partition_response
 
 
 def moved(
     ctx: RequestContext, topic: TopicProduceData, index: int, error: KafkaError, leaders: set[int]
 ) -> PartitionProduceResponse:
     """The answer of a partition that is led by another broker, which is added to `leaders` (KIP-951)."""
-    answer = failed(index, error)
+    partition_response = failed(index, error)
     leader, epoch = leader_of(ctx.broker, topic.name, topic.topic_id, index)
-    answer.current_leader = ProduceResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
+    partition_response.current_leader = ProduceResponseLeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch)
     leaders.add(leader)
-    return answer
+    return partition_response
 
 
 def close_after_failure(ctx: RequestContext, response: ProduceResponse) -> None:
     """Close the connection if a batch was refused: with acks=0 the client gets no other sign of it (R13)."""
     for topic in response.responses:
-        for answer in topic.partition_responses:
-            if answer.error_code:
+        for partition_response in topic.partition_responses:
+            if partition_response.error_code:
                 text = "Closing the connection from %s: a produce request with acks=0 failed with %s"
-                logger.info(text, ctx.client_host, ErrorCode(answer.error_code).name)
+                logger.info(text, ctx.client_host, ErrorCode(partition_response.error_code).name)
                 ctx.connection.is_closing = True
                 return
 
@@ -117,22 +117,22 @@ async def acknowledged(
     loop, by_all = ctx.broker.loop, request.acks == -1
     deadline: float | None = None
     waits = []
-    for partition, last_offset, answer in batches:
+    for partition, last_offset, partition_response in batches:
         if deadline is None and partition.leading is not None:
             deadline = loop.now() + max(0, request.timeout_ms) / 1000
         future: Future[ErrorCode] = Future()
         then = partial(_decided, future, partition, by_all)
-        waits.append((partition, answer, future, then))
+        waits.append((partition, partition_response, future, then))
         (partition.when_committed if by_all else partition.when_stored)(last_offset, then)
     forgets = True
     try:
-        for _, answer, future, _ in waits:
+        for _, partition_response, future, _ in waits:
             if deadline is None:
                 code = await future
             else:
                 code = await until(loop.timers, deadline, future, ErrorCode.REQUEST_TIMED_OUT)
             if code:
-                _set_error(answer, code, NOT_COMMITTED if deadline is None else None)
+                _set_error(partition_response, code, NOT_COMMITTED if deadline is None else None)
         forgets = deadline is not None  # without one each batch was decided: its partition has forgotten the callback
     finally:
         if forgets:
@@ -146,7 +146,7 @@ def _decided(future: Future[ErrorCode], partition: Partition, by_all: bool, code
     future.complete(code)
 
 
-def _set_error(answer: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
-    answer.error_code = int(code)
+def _set_error(partition_response: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:
+    partition_response.error_code = int(code)
     if code not in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-        answer.base_offset, answer.error_message = -1, message
+        partition_response.base_offset, partition_response.error_message = -1, message

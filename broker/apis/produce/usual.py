@@ -123,13 +123,13 @@ class Known:
 def _around_the_offsets(topic: TopicProduceData, index: int, version: int) -> tuple[bytes, bytes]:
     """What the codec writes before and after the three offsets of a response without an error."""
     base_offset, log_append_time_ms, log_start_offset = _SAMPLE_OFFSETS
-    answer = PartitionProduceResponse(
+    partition_response = PartitionProduceResponse(
         index=index,
         base_offset=base_offset,
         log_append_time_ms=log_append_time_ms,
         log_start_offset=log_start_offset,
     )
-    answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
+    answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[partition_response])
     body = _joined(ProduceResponse.codec(version).build(ProduceResponse(responses=[answers])))
     head, _, tail = body.partition(_OFFSETS.pack(*_SAMPLE_OFFSETS))
     return head, tail

@@ -294,8 +294,8 @@ class Fetcher:
             self._take(key, data)
             if self._loop.now() >= end and at + 1 < len(answers):
                 rest = answers[at + 1 :]
-                for _, left in rest:  # the connection's buffer is used again after this call
-                    left.records = bytes(left.records) if left.records else b""  # type: ignore[arg-type]
+                for _, unhandled in rest:  # the connection's buffer is used again after this call
+                    unhandled.records = bytes(unhandled.records) if unhandled.records else b""  # type: ignore[arg-type]
                 self._loop.slices.start(self._take_rest(rest), self._handled, self._broke)
                 return
         self._handled()
@@ -316,11 +316,11 @@ class Fetcher:
     def _take(self, key: PartitionKey, data: FetchResponsePartitionData) -> None:
         """Handle the answer for one partition, unless the partition does not wait for it any longer."""
         followed = self.partitions.get(key)
-        asked = self._session.partitions.get(key)
-        if followed is None or asked is None:
+        requested = self._session.partitions.get(key)
+        if followed is None or requested is None:
             return
-        is_awaited = asked.leader_epoch == followed.leader_epoch and followed.is_current and not followed.is_busy
-        if not is_awaited or asked.fetch_offset != followed.partition.log.log_end_offset:
+        is_awaited = requested.leader_epoch == followed.leader_epoch and followed.is_current and not followed.is_busy
+        if not is_awaited or requested.fetch_offset != followed.partition.log.log_end_offset:
             self._has_ignored = True
             return
         if data.records:

@@ -66,17 +66,17 @@ def _list(
     def answered(response: Message | KafkaError) -> None:
         then(None if isinstance(response, KafkaError) else _offset_in(response))  # type: ignore[arg-type]
 
-    asked = ListOffsetsPartition(
+    requested = ListOffsetsPartition(
         partition_index=partition.index, current_leader_epoch=followed.leader_epoch, timestamp=timestamp
     )
     request = ListOffsetsRequest(
-        replica_id=node_id, topics=[ListOffsetsTopic(name=partition.topic, partitions=[asked])]
+        replica_id=node_id, topics=[ListOffsetsTopic(name=partition.topic, partitions=[requested])]
     )
     client.send(request, answered, timeout_s=timeout_s)
 
 
 def _offset_in(response: ListOffsetsResponse) -> int | None:
     for topic in response.topics:
-        for answer in topic.partitions:
-            return answer.offset if not answer.error_code and answer.offset >= 0 else None
+        for partition in topic.partitions:
+            return partition.offset if not partition.error_code and partition.offset >= 0 else None
     return None

@@ -48,11 +48,11 @@ class FetchSession:
         """Whether the next request is full: it has every partition, in the order in which they were added."""
         return self._epoch == 0
 
-    def want(self, key: PartitionKey, wanted: Wanted) -> None:
+    def want(self, key: PartitionKey, fields: Wanted) -> None:
         """Set the fields of a partition, from the next request on."""
         known = self.partitions.pop(key, None)
-        self.partitions[key] = wanted  # at the end: a full request names first the partitions that wait longest
-        if known != wanted:
+        self.partitions[key] = fields  # at the end: a full request names first the partitions that wait longest
+        if known != fields:
             self._updates[key] = None
             self._forgotten.pop(key, None)
 
@@ -68,27 +68,27 @@ class FetchSession:
         keys: Iterable[PartitionKey] = self.partitions if self.is_new else self._updates
         topics: dict[bytes, FetchRequestFetchTopic] = {}
         for key in keys:
-            wanted = self.partitions[key]
+            fields = self.partitions[key]
             topic = topics.get(key[0])
             if topic is None:
-                topic = topics[key[0]] = FetchRequestFetchTopic(topic=wanted.topic, topic_id=key[0], partitions=[])
+                topic = topics[key[0]] = FetchRequestFetchTopic(topic=fields.topic, topic_id=key[0], partitions=[])
             topic.partitions.append(
                 FetchRequestFetchPartition(
                     partition=key[1],
-                    current_leader_epoch=wanted.leader_epoch,
-                    fetch_offset=wanted.fetch_offset,
-                    last_fetched_epoch=wanted.last_fetched_epoch,
-                    log_start_offset=wanted.log_start_offset,
-                    partition_max_bytes=wanted.max_bytes,
+                    current_leader_epoch=fields.leader_epoch,
+                    fetch_offset=fields.fetch_offset,
+                    last_fetched_epoch=fields.last_fetched_epoch,
+                    log_start_offset=fields.log_start_offset,
+                    partition_max_bytes=fields.max_bytes,
                 )
             )
         forgotten: dict[bytes, FetchRequestForgottenTopic] = {}
         if not self.is_new:
             for (topic_id, index), name in self._forgotten.items():
-                one = forgotten.setdefault(
+                forgotten_topic = forgotten.setdefault(
                     topic_id, FetchRequestForgottenTopic(topic=name, topic_id=topic_id, partitions=[])
                 )
-                one.partitions.append(index)
+                forgotten_topic.partitions.append(index)
         self._updates.clear()
         self._forgotten.clear()
         return self._id, self._epoch, list(topics.values()), list(forgotten.values())

@@ -112,14 +112,14 @@ class PartitionModel:
         """The offsets that readers skip: markers, and under read_committed aborted records."""
         offsets: set[int] = set()
         open_batches: dict[int, list[Batch]] = {}
-        for one in self.batches:
-            if isinstance(one, Marker):
-                offsets.add(one.offset)
-                data = open_batches.pop(one.producer_id, [])
-                if is_read_committed and not one.is_commit:
+        for entry in self.batches:
+            if isinstance(entry, Marker):
+                offsets.add(entry.offset)
+                data = open_batches.pop(entry.producer_id, [])
+                if is_read_committed and not entry.is_commit:
                     offsets.update(
                         offset for batch in data for offset in range(batch.base_offset, batch.last_offset + 1)
                     )
-            elif one.is_transactional:
-                open_batches.setdefault(one.producer_id, []).append(one)
+            elif entry.is_transactional:
+                open_batches.setdefault(entry.producer_id, []).append(entry)
         return offsets

@@ -162,7 +162,11 @@ class ClusterChecks:
         if controller is None or key[0] not in controller.image.topics:
             return
         partition = controller.image.topics[key[0]].partitions[key[1]]
-        lost = [one for one, at in zip(partition.replicas, partition.directories, strict=True) if at == LOST_DIRECTORY]
+        lost = [
+            replica
+            for replica, at in zip(partition.replicas, partition.directories, strict=True)
+            if at == LOST_DIRECTORY
+        ]
         if broker_id in partition.isr or (broker_id in partition.elr and broker_id not in lost):
             end = self._counted_end(broker_id, key, partition.partition_epoch)
             assert end >= self.end(key), (
@@ -233,7 +237,7 @@ class ClusterChecks:
         """Compare the batches of [start, end) with the committed ones; new ones of a leader are committed now."""
         committed = self.committed.setdefault(key, [])
         for batch in batches_of(log, max(start, log.log_start_offset), end):
-            at = bisect_left(committed, batch.first, key=lambda one: one.first)
+            at = bisect_left(committed, batch.first, key=lambda known: known.first)
             if at < len(committed):
                 assert committed[at] == batch, f"{where}: offset {batch.first} differs from what was committed"
             else:
@@ -287,8 +291,10 @@ class ClusterChecks:
             batch = _Batch(header.base_offset, header.last_offset, bytes(data[at : at + header.size]))
             at += header.size
             assert batch.first <= position <= batch.last, f"{where}: got {batch.first} to {batch.last} at {position}"
-            found = bisect_left(committed, batch.first, key=lambda one: one.first)
-            assert committed[found : found + 1] == [batch], f"{where}: offset {batch.first} was never committed"
+            position_of_batch = bisect_left(committed, batch.first, key=lambda known: known.first)
+            assert committed[position_of_batch : position_of_batch + 1] == [batch], (
+                f"{where}: offset {batch.first} was never committed"
+            )
             position = batch.last + 1
         return position
 
@@ -300,16 +306,16 @@ class ClusterChecks:
     def check_values(self) -> None:
         """Every acknowledged value is committed at the acknowledged offset; a producer's values are in order."""
         for key, batches in self.committed.items():
-            found = {
+            values = {
                 record.offset: record.value or b""
-                for one in batches
-                for batch in iter_batches(memoryview(one.data))
+                for stored in batches
+                for batch in iter_batches(memoryview(stored.data))
                 for record in iter_records(batch)
             }
             for offset, value in self.acknowledged.get(key, []):
-                assert found.get(offset) == value, f"{key}: {value!r} was acknowledged at {offset}"
+                assert values.get(offset) == value, f"{key}: {value!r} was acknowledged at {offset}"
             counts: Counter[bytes] = Counter()
-            for value in found.values():
+            for value in values.values():
                 producer, _, count = value.partition(b"/")
                 counts[producer] += 1
                 assert int(count) == counts[producer], f"{key}: {value!r} is there instead of {counts[producer]}"
@@ -321,10 +327,10 @@ class ClusterChecks:
             if node.broker is None or node.is_controller:
                 assert node.is_controller, f"{node.node_id} is down"
                 continue
-            for one in node.broker.partitions:
-                if not self._is_left_out(one.topic):
-                    state = (one.log.log_end_offset, one.log.high_watermark, content(one.log))
-                    contents.setdefault((one.topic, one.index), []).append(state)
+            for partition in node.broker.partitions:
+                if not self._is_left_out(partition.topic):
+                    state = (partition.log.log_end_offset, partition.log.high_watermark, content(partition.log))
+                    contents.setdefault((partition.topic, partition.index), []).append(state)
         for key, states in contents.items():
             assigned = image.topics[key[0]].partitions[key[1]].replicas
             assert len(states) == len(assigned), f"{key}: {len(states)} replicas are open, assigned are {assigned}"

@@ -142,13 +142,13 @@ class ClusterProducer:
         if isinstance(response, KafkaError):
             self._again()
             return
-        answer = response.responses[0].partition_responses[0]
-        error = E(answer.error_code)
+        partition_response = response.responses[0].partition_responses[0]
+        error = E(partition_response.error_code)
         if error in REPEATED:
             self._again()
             return
         assert error is E.NONE, f"producer {self._producer_id} is answered {error!r}"
-        self._acknowledged(self._topic, self._index, answer.base_offset, self._values)
+        self._acknowledged(self._topic, self._index, partition_response.base_offset, self._values)
         self._sequence += len(self._values)
         self._values = []
         self._later(self._random.choice((0.02, 0.2, 1.0)), self._next)

@@ -99,14 +99,14 @@ class ClusterConsumer:
         if isinstance(response, KafkaError):
             self._later(self._random.choice((0.02, 0.1, 0.5)))
             return
-        answer = response.responses[0].partitions[0]
-        error = E(answer.error_code)
+        data = response.responses[0].partitions[0]
+        error = E(data.error_code)
         if error in REPEATED or (error is E.OFFSET_OUT_OF_RANGE and epoch in {None, self._read_elsewhere_in}):
             self._later(self._random.choice((0.02, 0.1, 0.5)))
             return
         where = f"{self._topic}-{self._index} read at {self._position} from {node_id}, epoch {epoch}"
         assert error is E.NONE, f"{where}: {error!r}"
-        self._position = self._checks.read(where, (self._topic, self._index), self._position, answer)
+        self._position = self._checks.read(where, (self._topic, self._index), self._position, data)
         if epoch is None:
             self._read_elsewhere_in = self._leader_epoch
         else:

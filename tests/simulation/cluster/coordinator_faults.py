@@ -84,7 +84,7 @@ class CoordinatorFaults(ClusterFaults):
         partitions = {
             (topic, index): self._world.find(topic, index) for topic in INTERNAL for index in range(INTERNAL[topic])
         }
-        led = [key for key, found in partitions.items() if found is not None and found[1].leader == node.node_id]
+        led = [key for key, located in partitions.items() if located is not None and located[1].leader == node.node_id]
         if not led:
             return
         topic, index = random.choice(led)

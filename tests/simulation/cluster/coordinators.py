@@ -57,7 +57,7 @@ class ClusterTransactions(TransactionClients, CoordinatorRun):
 
     def visible(self, topic: str) -> Counter[bytes]:
         """All values of a topic under read_committed."""
-        return self.visible_values(topic, lambda index, found: self.check_read(topic, index, found))
+        return self.visible_values(topic, lambda index, records: self.check_read(topic, index, records))
 
     def check_end(self) -> None:
         """Everything is written, copied and visible."""

@@ -204,10 +204,10 @@ class RoutedLink:
     def _find_leader(self, target: Leader, then: Callable[[int | None], None]) -> None:
         def answered(response: Any) -> None:
             partitions = [] if response is None else response.topics[0].partitions
-            for one in partitions:
-                leader = Leader(target.topic, one.partition_index)
-                if one.leader_id >= 0 and one.leader_epoch >= self._epochs.get(leader, -1):
-                    self._known[leader], self._epochs[leader] = one.leader_id, one.leader_epoch
+            for partition in partitions:
+                leader = Leader(target.topic, partition.partition_index)
+                if partition.leader_id >= 0 and partition.leader_epoch >= self._epochs.get(leader, -1):
+                    self._known[leader], self._epochs[leader] = partition.leader_id, partition.leader_epoch
             then(self._known.get(target))
 
         topics = [md.MetadataRequestTopic(name=target.topic)]

@@ -122,7 +122,10 @@ class ClusterWorld(Processes):
         node = self.nodes[node_id]
         if known is None or known.leader != node_id or node.broker is None or not node.is_listening:
             return None
-        partition = next((one for one in node.broker.partitions if (one.topic, one.index) == (topic, index)), None)
+        partition = next(
+            (candidate for candidate in node.broker.partitions if (candidate.topic, candidate.index) == (topic, index)),
+            None,
+        )
         if partition is None or not partition.is_leader or partition.leader_epoch != known.leader_epoch:
             return None
         return node_id, node.incarnation, known.leader_epoch

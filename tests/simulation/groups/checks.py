@@ -36,13 +36,13 @@ class Replayed:
     def read(self, batches: list[Batch | Marker], at: Moment) -> bool:
         """Replay new batches; whether there are any."""
         new = batches[self._read :]
-        for one in new:
-            if isinstance(one, Marker):
-                self.coordinator.replay_end(one.producer_id, at, commit=one.is_commit)
+        for batch in new:
+            if isinstance(batch, Marker):
+                self.coordinator.replay_end(batch.producer_id, at, commit=batch.is_commit)
                 continue
-            for record in one.records:
-                if one.is_transactional:
-                    self.coordinator.replay_pending(one.producer_id, record.key or b"", record.value, record.offset)
+            for record in batch.records:
+                if batch.is_transactional:
+                    self.coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)
                 else:
                     self.coordinator.replay(record.key or b"", record.value, at, record.offset)
         self._read = len(batches)
@@ -62,14 +62,14 @@ class GroupLog:
 
     def read(self, batches: list[Batch | Marker]) -> None:
         """Read new batches."""
-        for one in batches[self._read :]:
-            if isinstance(one, Marker):
-                held = self._pending.pop(one.producer_id, [])
-                for at, key, offset in held if one.is_commit else ():
+        for batch in batches[self._read :]:
+            if isinstance(batch, Marker):
+                held = self._pending.pop(batch.producer_id, [])
+                for at, key, offset in held if batch.is_commit else ():
                     if at > self.offsets.get(key, (-1, 0))[0]:
                         self._put(at, key, offset)
             else:
-                self._take(one)
+                self._take(batch)
         self._read = len(batches)
 
     def _take(self, batch: Batch) -> None:
@@ -123,15 +123,15 @@ class GroupLog:
     def check(self, live: GroupCoordinator) -> None:
         """Check that the live coordinator has the same offsets and groups."""
         for (group, topic, partition), (_, offset) in self.offsets.items():
-            found = live.offsets.store.get(group, topic, partition)
-            assert found is not None, f"{group} has lost its offset of {topic}-{partition}"
-            assert found.offset == offset, f"{group} has {found.offset} of {topic}-{partition}, its log has {offset}"
+            stored = live.offsets.store.get(group, topic, partition)
+            assert stored is not None, f"{group} has lost its offset of {topic}-{partition}"
+            assert stored.offset == offset, f"{group} has {stored.offset} of {topic}-{partition}, its log has {offset}"
         pending = sum(len(held) for held in self._pending.values())
         assert len(live.offsets.pending) == pending, (
             f"{len(live.offsets.pending)} offsets are pending, {pending} in the log"
         )
-        for group_id, kept in self.groups.items():
-            self._check_group(live, group_id, kept)
+        for group_id, value in self.groups.items():
+            self._check_group(live, group_id, value)
 
     @staticmethod
     def _check_group(live: GroupCoordinator, group_id: str, value: GroupMetadataValue) -> None:
@@ -142,8 +142,8 @@ class GroupLog:
             group
         )
         members = {member.member_id: (member.group_instance_id, bytes(member.assignment)) for member in value.members}
-        found = {name: (member.instance_id, bytes(member.assignment)) for name, member in group.members.items()}
-        assert found == members, f"{group} differs from its record"
+        live_members = {name: (member.instance_id, bytes(member.assignment)) for name, member in group.members.items()}
+        assert live_members == members, f"{group} differs from its record"
 
 
 def same_groups(live: GroupCoordinator, loaded: GroupCoordinator) -> None:

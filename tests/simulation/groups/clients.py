@@ -270,7 +270,7 @@ class GroupClients:
             self.ledger.may_come_late(offsets)
         if response is None:
             return False
-        errors = {E(one.error_code) for one in response.topics[0].partitions}
+        errors = {E(result.error_code) for result in response.topics[0].partitions}
         for partition in response.topics[0].partitions:
             index = partition.partition_index
             if not partition.error_code:

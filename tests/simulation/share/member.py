@@ -149,12 +149,12 @@ class ShareSession:
         return response
 
     def fetch(
-        self, wanted: set[int], acknowledgements: Acknowledgements, wait_s: float
+        self, requested: set[int], acknowledgements: Acknowledgements, wait_s: float
     ) -> Steps[list[Delivered] | None]:
         """ShareFetch: acknowledge records and acquire more of these partitions; None when the session is lost."""
         is_open = self._epoch == OPEN
-        added = wanted if is_open else wanted - self._partitions
-        forgotten = [] if is_open else sorted(self._partitions - wanted)
+        added = requested if is_open else requested - self._partitions
+        forgotten = [] if is_open else sorted(self._partitions - requested)
         by_partition = _by_partition([] if is_open else acknowledgements)
         renews = any(kind == RENEW for _, _, kind in acknowledgements) and not is_open
         partitions = [
@@ -186,9 +186,9 @@ class ShareSession:
         response = yield from self._ask(request, wait_s)
         if not self._continues(response):
             return None
-        self._partitions = wanted
+        self._partitions = requested
         delivered = []
-        for partition in (one for topic in response.responses for one in topic.partitions):
+        for partition in (data for topic in response.responses for data in topic.partitions):
             errors = {E(partition.error_code), E(partition.acknowledge_error_code)} - {E.NONE} - _LATER - _NO_MORE
             assert not errors, errors
             values = _values(partition)
@@ -239,10 +239,10 @@ def _values(partition: g.ShareFetchResponsePartitionData) -> dict[int, bytes | N
 
 
 def _by_partition(acknowledgements: Acknowledgements) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = {}
+    grouped: dict[int, list[tuple[int, int]]] = {}
     for partition, offset, kind in sorted(acknowledgements):
-        found.setdefault(partition, []).append((offset, kind))
-    return found
+        grouped.setdefault(partition, []).append((offset, kind))
+    return grouped
 
 
 def _batches(

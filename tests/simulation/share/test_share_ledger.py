@@ -58,7 +58,9 @@ def fetch(member_id: str, release: int | None = None) -> g.ShareFetchRequest:
 
 def response(*counts: int) -> g.ShareFetchResponse:
     """A response with the record, with these delivery counts, or without it."""
-    acquired = [g.AcquiredRecords(first_offset=RECORD[1], last_offset=RECORD[1], delivery_count=one) for one in counts]
+    acquired = [
+        g.AcquiredRecords(first_offset=RECORD[1], last_offset=RECORD[1], delivery_count=count) for count in counts
+    ]
     partition = g.ShareFetchResponsePartitionData(partition_index=0, records=b"", acquired_records=acquired)
     topics = [g.ShareFetchableTopicResponse(topic_id=b"t" * 16, partitions=[partition])]
     return g.ShareFetchResponse(acquisition_lock_timeout_ms=2000, responses=topics)
@@ -94,11 +96,11 @@ def test_a_delivery_counts_when_the_records_cannot_be_read(world: World, ledger:
 def test_a_delivery_in_a_withheld_response_counts_for_the_next_one(world: World) -> None:
     """The lock of the previous delivery may expire while its response waits."""
     ledger = ShareLedger(world.clock, 3)
-    one, other = connected(world), connected(world)
-    ledger.request_received(one, fetch("first"))
-    ledger.response_sent(one, fetch("first"), response(1))
+    first, other = connected(world), connected(world)
+    ledger.request_received(first, fetch("first"))
+    ledger.response_sent(first, fetch("first"), response(1))
     world.clock.now += 2.5
-    ledger.request_received(one, fetch("first", release=3))
+    ledger.request_received(first, fetch("first", release=3))
     ledger.turn_ends([Locked(RECORD, "first", 2)])
     world.clock.now += 2.5
     ledger.request_received(other, fetch("second"))

@@ -127,7 +127,9 @@ class Transactions(TransactionClients):
 
     def visible(self, topic: str) -> Counter[bytes]:
         """All values of a topic under read_committed."""
-        return visible_values(self.world, topic, PARTITIONS, lambda index, found: self.check_read(topic, index, found))
+        return visible_values(
+            self.world, topic, PARTITIONS, lambda index, records: self.check_read(topic, index, records)
+        )
 
 
 def _level(level: int, kind: int) -> UpdateFeaturesRequest:

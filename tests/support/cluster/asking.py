@@ -19,8 +19,8 @@ def client(bootstrap: str, timeout_s: float = 10.0) -> Client:
 def partitions(bootstrap: str, topic: str) -> dict[int, MetadataResponsePartition]:
     """The partitions of a topic."""
     with client(bootstrap) as asking:
-        found = [one for one in list_topics(asking) if one.name == topic]
-    return {one.partition_index: one for topic_ in found for one in topic_.partitions}
+        topics = [entry for entry in list_topics(asking) if entry.name == topic]
+    return {entry.partition_index: entry for topic_ in topics for entry in topic_.partitions}
 
 
 def leader(bootstrap: str, topic: str, index: int = 0) -> int:

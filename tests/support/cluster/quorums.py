@@ -62,10 +62,10 @@ class KafkaController(Server):
 
 
 def node_command(
-    server: Server, made: tuple[list[str], dict[str, str]], cluster_id: str
+    server: Server, launch: tuple[list[str], dict[str, str]], cluster_id: str
 ) -> tuple[list[str], dict[str, str]]:
     """`barnabas serve` of a node: its listeners are keys, so `--listen` is left out."""
-    command, environment = made
+    command, environment = launch
     at = command.index("--listen")
     return [*command[:at], *command[at + 2 :]], environment | {"CLUSTER_ID": cluster_id}
 

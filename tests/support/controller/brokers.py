@@ -274,14 +274,14 @@ class Brokers:
 
     def partition(self, topic: str, index: int = 0) -> PartitionImage:
         """A partition, which exists."""
-        found = self.image.partition(topic, index)
-        assert found is not None
-        return found
+        partition = self.image.partition(topic, index)
+        assert partition is not None
+        return partition
 
     def state(self, topic: str, index: int = 0) -> tuple[int, list[int], list[int]]:
         """(leader, ISR, ELR)."""
-        found = self.partition(topic, index)
-        return found.leader, list(found.isr), list(found.elr)
+        partition = self.partition(topic, index)
+        return partition.leader, list(partition.isr), list(partition.elr)
 
     def alter(
         self,
@@ -297,17 +297,21 @@ class Brokers:
         version: int = 3,
     ) -> AlterPartitionResponsePartitionData:
         """AlterPartition by the leader, or by `broker`; the epochs are relative to the present ones."""
-        found = self.partition(topic, index)
-        sender = found.leader if broker is None else broker
+        partition = self.partition(topic, index)
+        sender = partition.leader if broker is None else broker
         known = {broker.id: broker.epoch for broker in self.image.brokers.values()} | dict(epochs or {})
         data = AlterPartitionRequestPartitionData(
             partition_index=index,
-            leader_epoch=found.leader_epoch + leader_epoch,
+            leader_epoch=partition.leader_epoch + leader_epoch,
             new_isr=list(isr),
-            new_isr_with_epochs=[BrokerState(broker_id=one, broker_epoch=known.get(one, -1)) for one in isr],
+            new_isr_with_epochs=[
+                BrokerState(broker_id=replica, broker_epoch=known.get(replica, -1)) for replica in isr
+            ],
             leader_recovery_state=recovery,
-            partition_epoch=found.partition_epoch + partition_epoch,
+            partition_epoch=partition.partition_epoch + partition_epoch,
         )
-        asked = AlterPartitionRequestTopicData(topic_id=self.image.topics[topic].topic_id, partitions=[data])
-        request = AlterPartitionRequest(broker_id=sender, broker_epoch=self.image.brokers[sender].epoch, topics=[asked])
+        topic_data = AlterPartitionRequestTopicData(topic_id=self.image.topics[topic].topic_id, partitions=[data])
+        request = AlterPartitionRequest(
+            broker_id=sender, broker_epoch=self.image.brokers[sender].epoch, topics=[topic_data]
+        )
         return self.commit(self.controller.alter_partition(request, version)).topics[0].partitions[0]

@@ -161,6 +161,6 @@ class ControllerWorld:
         return self.commit(self.controller.delete_topics(request)).responses
 
 
-def same(one: ClusterImage, other: ClusterImage) -> bool:
+def same(image: ClusterImage, other: ClusterImage) -> bool:
     """Whether two images are equal."""
-    return vars(one) == vars(other)
+    return vars(image) == vars(other)

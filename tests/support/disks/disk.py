@@ -183,18 +183,18 @@ class RecordingDisk(Files):
         at = self._tops[""]
         for name in path.split("/"):
             if name:
-                found = at.names.get(name)
-                if not isinstance(found, Directory):
+                entry = at.names.get(name)
+                if not isinstance(entry, Directory):
                     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-                at = found
+                at = entry
         return at
 
     def _file(self, path: str) -> Inode | None:
         parent, _, name = path.rpartition("/")
-        found = self._directory(parent).names.get(name)
-        if isinstance(found, Directory):
+        entry = self._directory(parent).names.get(name)
+        if isinstance(entry, Directory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return found
+        return entry
 
     def _existing(self, path: str) -> Inode:
         node = self._file(path)
@@ -242,13 +242,13 @@ class RecordingDisk(Files):
         for name in path.split("/"):
             if not name:
                 continue
-            found = at.names.get(name)
-            if found is None:
-                found = at.names[name] = Directory(self._new_number())
-                self.operations.append(Link(at.number, name, found.number, is_directory=True))
-            if not isinstance(found, Directory):
+            entry = at.names.get(name)
+            if entry is None:
+                entry = at.names[name] = Directory(self._new_number())
+                self.operations.append(Link(at.number, name, entry.number, is_directory=True))
+            if not isinstance(entry, Directory):
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
-            at = found
+            at = entry
 
     def remove_tree(self, path: str) -> None:
         if not self._has(path):

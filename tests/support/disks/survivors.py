@@ -181,13 +181,13 @@ class Survivors:
         self._pending.append((self._at, change))
 
     def _sync_names(self, directory: int) -> None:
-        left = []
+        remaining = []
         for at, change in self._pending:
             if change.directory == directory:
                 _apply(change, self._names[directory])
             else:
-                left.append((at, change))
-        self._pending = left
+                remaining.append((at, change))
+        self._pending = remaining
 
     # --- choosing a state after the crash
 

@@ -184,7 +184,10 @@ def _own_directory() -> Path:
 
 def _send(connection: socket.socket, fields: Sequence[str]) -> None:
     encoded = [field.encode() for field in fields]
-    connection.sendall(struct.pack(">i", len(encoded)) + b"".join(struct.pack(">i", len(one)) + one for one in encoded))
+    connection.sendall(
+        struct.pack(">i", len(encoded))
+        + b"".join(struct.pack(">i", len(field_bytes)) + field_bytes for field_bytes in encoded)
+    )
 
 
 def _receive(connection: socket.socket) -> list[str]:

@@ -46,8 +46,8 @@ def classpath(*poms: Path | str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    found = [*(ROOT / "compat").glob("*/pom.xml"), ROOT / "barnabas" / "spark" / "session" / "pom.xml"]
-    poms = arguments or sorted(str(pom) for pom in found)
+    paths = [*(ROOT / "compat").glob("*/pom.xml"), ROOT / "barnabas" / "spark" / "session" / "pom.xml"]
+    poms = arguments or sorted(str(pom) for pom in paths)
     try:
         for number, pom in enumerate(poms, 1):
             directory = JARS / artifact_id(Path(pom))

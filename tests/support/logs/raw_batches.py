@@ -64,7 +64,7 @@ def bomb(codec: int, count: int, *, key: bytes | None = b"", base_ms: int = BASE
 
 def nonsense(base_ms: int = BASE_MS) -> dict[str, bytes]:
     """Batches with a correct CRC and invalid content, by the error in them."""
-    one, three = record(0), b"".join(map(record, range(3)))
+    single, three = record(0), b"".join(map(record, range(3)))
     cases: dict[str, tuple[bytes, int, int]] = {
         "records that are garbage": (b"\xff\x13garbage\x80\x80" * 5, 3, 0),
         "zstd that is garbage": (b"no zstd at all" * 5, 3, 4),
@@ -78,7 +78,7 @@ def nonsense(base_ms: int = BASE_MS) -> dict[str, bytes]:
         "no compressed body": (b"", 1, 4),
         "count 2^31-1 with one byte": (b"\x00", 2**31 - 1, 0),
         "count 2^31-1 with one zstd byte": (b"\x00", 2**31 - 1, 4),
-        "count 2^31-1 in a zstd frame": (compress(4, one), 2**31 - 1, 4),
+        "count 2^31-1 in a zstd frame": (compress(4, single), 2**31 - 1, 4),
         "bytes after the last record": (three + b"\x00", 3, 0),
         "compressed bytes after the last record": (compress(1, three + b"\x00"), 3, 1),
         "a truncated frame": (compress(4, three)[:-1], 3, 4),

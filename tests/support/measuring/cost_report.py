@@ -96,18 +96,18 @@ class CostReport:
 
     def over(self, budget: Budget) -> list[str]:
         """A sentence for each folder that costs more than it may, or has no budget."""
-        found = []
+        sentences = []
         for folder, needed in sorted(self.calibrated.items()):
             if needed <= LEAST_S:
                 continue
             if folder not in budget.folders:
-                found.append(f"{folder} costs {needed:.0f} CPU seconds and has no line in the budget")
+                sentences.append(f"{folder} costs {needed:.0f} CPU seconds and has no line in the budget")
             elif needed > max(LEAST_S, budget.folders[folder] * TOLERANCE):
-                found.append(
+                sentences.append(
                     f"{folder} costs {needed:.0f} CPU seconds, more than {TOLERANCE} times its budget of "
                     f"{budget.folders[folder]:.0f}"
                 )
-        return found
+        return sentences
 
     def longest_idle(self) -> tuple[str, float]:
         """The worker that ran no test for the longest time in one piece, and that time in seconds."""

@@ -22,9 +22,9 @@ def test_assertions_are_rewritten_where_pytest_finds_them(tmp_path: Path) -> Non
     path = tmp_path / "test_one.py"
     path.write_text(SOURCE)
     assert bytecode.rewrite_assertions(path)
-    found = rewrite._read_pyc(path, rewrite.get_cache_dir(path) / f"test_one{rewrite.PYC_TAIL}")
-    assert found is not None
-    assert "@pytest_ar" in found.co_names
+    code = rewrite._read_pyc(path, rewrite.get_cache_dir(path) / f"test_one{rewrite.PYC_TAIL}")
+    assert code is not None
+    assert "@pytest_ar" in code.co_names
     assert not bytecode.rewrite_assertions(path)
     path.write_text(SOURCE.replace("2", "3"))
     assert bytecode.rewrite_assertions(path)

@@ -26,10 +26,10 @@ def cost(
 
 
 def report(*costs: PhaseCost) -> CostReport:
-    made = CostReport()
-    for one in costs:
-        made.add(one)
-    return made
+    built = CostReport()
+    for phase in costs:
+        built.add(phase)
+    return built
 
 
 @needs_proc
@@ -86,13 +86,13 @@ def test_the_kind_of_a_process(command: str, kind: str) -> None:
 
 
 def test_costs_by_folder_are_the_sums_of_all_phases() -> None:
-    made = report(
+    costs = report(
         cost("tests/wire/test_a.py::test_a", start=0, stop=1),
         cost("tests/wire/test_a.py::test_a", cpu_s=2.0, start=1, stop=2),
         cost("tests/wire/deep/test_b.py::test_b[1]", cpu_s=0.5, start=2, stop=2.5),
         cost("tests/test_c.py::test_c", cpu_s=0.25, start=3, stop=4),
     )
-    assert made.by_folder() == {"tests/wire": (2, 2.5, 2.5), "tests": (1, 0.25, 1.0)}
+    assert costs.by_folder() == {"tests/wire": (2, 2.5, 2.5), "tests": (1, 0.25, 1.0)}
 
 
 def test_the_longest_wait_of_a_worker_may_be_at_the_beginning_between_or_at_the_end() -> None:
@@ -116,20 +116,20 @@ def test_a_folder_over_its_budget_is_said_on_a_slow_machine_too(
 ) -> None:
     """Also on one that others have slowed down for a while: each test is measured by the calibration at its time."""
     quick = cost("tests/wire/test_a.py::test_b", cpu_s=0.0, calibration=0.5)
-    made = report(quick, cost("tests/wire/test_a.py::test_a", cpu_s=cpu_s, calibration=calibration))
-    assert made.over(Budget({"tests/wire": 10.0})) == over
+    costs = report(quick, cost("tests/wire/test_a.py::test_a", cpu_s=cpu_s, calibration=calibration))
+    assert costs.over(Budget({"tests/wire": 10.0})) == over
 
 
 def test_a_new_folder_needs_a_budget_when_it_costs_more_than_a_moment() -> None:
-    made = report(cost("tests/new/test_a.py::test_a", cpu_s=1.9), cost("tests/newer/test_b.py::test_b", cpu_s=3.0))
-    assert made.over(Budget({})) == ["tests/newer costs 3 CPU seconds and has no line in the budget"]
+    costs = report(cost("tests/new/test_a.py::test_a", cpu_s=1.9), cost("tests/newer/test_b.py::test_b", cpu_s=3.0))
+    assert costs.over(Budget({})) == ["tests/newer costs 3 CPU seconds and has no line in the budget"]
 
 
 def test_the_tables_name_folders_slow_tests_processes_and_what_is_over_the_budget() -> None:
-    made = report(cost("tests/wire/test_a.py::test_a", cpu_s=30.0, stop=40.0, calibration=1.5))
-    made.processes = {"JVM": (3, 12.5)}
-    made.add_worker(3.0, [1.5])
-    sections = {title: "\n".join(lines) for title, lines in made.sections(Budget({"tests/wire": 10.0}))}
+    costs = report(cost("tests/wire/test_a.py::test_a", cpu_s=30.0, stop=40.0, calibration=1.5))
+    costs.processes = {"JVM": (3, 12.5)}
+    costs.add_worker(3.0, [1.5])
+    sections = {title: "\n".join(lines) for title, lines in costs.sections(Budget({"tests/wire": 10.0}))}
     assert "     1     30.0     40.0     20.0       10  tests/wire" in sections["costs by folder"]
     assert "    40.0 s     30.0 CPU s  tests/wire/test_a.py::test_a" in sections["the 1 slowest tests"]
     assert sections["processes started"] == "     3     12.5 CPU s  JVM"

@@ -8,7 +8,7 @@ import gc
 def test_the_tests_are_frozen(request) -> None:
     assert gc.isenabled()
     assert gc.get_freeze_count() > 10_000
-    seen = {id(one) for one in gc.get_objects()}
+    seen = {id(tracked) for tracked in gc.get_objects()}
     assert id(request.node) not in seen
 
 

@@ -89,8 +89,8 @@ class Peer:
             if not data:
                 raise EOFError
             self._buffer += data
-        found, self._buffer = self._buffer[:size], self._buffer[size:]
-        return found
+        data_read, self._buffer = self._buffer[:size], self._buffer[size:]
+        return data_read
 
     async def is_closed(self) -> bool:
         """Wait until the broker closes the connection."""

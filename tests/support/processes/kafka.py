@@ -122,7 +122,7 @@ class KafkaServer(Server):
         """Host and port of each of its listeners."""
         lines = self.properties.read_text().splitlines()
         listeners = next(line for line in lines if line.startswith("listeners=")).removeprefix("listeners=")
-        addresses = [one.partition("://")[2].rpartition(":") for one in listeners.split(",")]
+        addresses = [listener.partition("://")[2].rpartition(":") for listener in listeners.split(",")]
         return [(host or self.host, int(port)) for host, _, port in addresses]
 
 

@@ -67,13 +67,13 @@ def is_in_sync(cluster: Killed) -> bool:
         if len(nodes) < cluster.brokers or any(node.state != "running" for node in nodes):
             return False
         for node in nodes:
-            with Cluster(node.address, software_version="killer", timeout_s=5.0) as asked:
-                for topic in list_topics(asked):
+            with Cluster(node.address, software_version="killer", timeout_s=5.0) as client:
+                for topic in list_topics(client):
                     if any(
                         sorted(partition.isr_nodes) != sorted(partition.replica_nodes) for partition in topic.partitions
                     ):
                         return False
-                if len(asked.nodes) < cluster.brokers:
+                if len(client.nodes) < cluster.brokers:
                     return False
     except (ClientError, KafkaError, NoCluster, OSError):
         return False

@@ -97,11 +97,11 @@ class Rotator:
         from barnabas.client.errors import TimedOut, Unreachable
 
         deadline = time.monotonic() + PATIENCE_S
-        wanted: bytes | None = None
+        certificate: bytes | None = None
         while broker.is_running:
             with contextlib.suppress(OSError, TimedOut, Unreachable):  # the test starts the broker again just now
-                wanted = wanted or broker.replace(way)
-                if broker.shown() == wanted:
+                certificate = certificate or broker.replace(way)
+                if broker.shown() == certificate:
                     self.rotations[way] += 1
                     self._say(f"rotation {self.rotations.total()}: by {way}")
                     return

@@ -63,9 +63,9 @@ EVERY: Final = tuple(Combination(protocol, way) for protocol, ways in WAYS.items
 
 def combination(text: str) -> Combination:
     """The combination of `PROTOCOL[/MECHANISM]`. ArgumentTypeError, a sentence, if there is none."""
-    for one in EVERY:
-        if str(one).lower() == text.lower():
-            return one
+    for candidate in EVERY:
+        if str(candidate).lower() == text.lower():
+            return candidate
     raise ArgumentTypeError(f"there is no {text!r}: choose one of {', '.join(map(str, EVERY))}")
 
 

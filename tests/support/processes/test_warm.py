@@ -54,8 +54,8 @@ def test_a_mistake_ends_it_with_its_code(tmp_path: Path) -> None:
 
 def test_its_variables_are_its_own(tmp_path: Path) -> None:
     command = [sys.executable, *warm.SERVE, "--data-dir", str(tmp_path / "data")]
-    made = {"KAFKA_NUM_PARTITIONS": "many", "PATH": os.environ["PATH"]}
-    process = warm.launch(command, made, tmp_path / "log")
+    environment = {"KAFKA_NUM_PARTITIONS": "many", "PATH": os.environ["PATH"]}
+    process = warm.launch(command, environment, tmp_path / "log")
     assert process.wait(60) == 2
     assert "num.partitions" in (tmp_path / "log").read_text()
     assert "KAFKA_NUM_PARTITIONS" not in os.environ

@@ -208,8 +208,8 @@ class Forking:
             os.waitpid(pid, 0)
 
 
-def _tell(**told: int) -> None:
-    os.write(1, json.dumps(told).encode() + b"\n")
+def _tell(**values: int) -> None:
+    os.write(1, json.dumps(values).encode() + b"\n")
 
 
 def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -33,10 +33,10 @@ def beat(client, group, member_id, epoch, *, owned=None, version=1, **fields):
     return wait_for(loaded, f"the coordinator of {group}")
 
 
-def given(answer):
-    if answer.assignment is None:
+def given(response):
+    if response.assignment is None:
         return None
-    return {entry.topic_id: set(entry.partitions) for entry in answer.assignment.topic_partitions}
+    return {entry.topic_id: set(entry.partitions) for entry in response.assignment.topic_partitions}
 
 
 def beat_until(client, group, member_id, epoch, condition, **fields):

@@ -44,10 +44,10 @@ def at(offset: int, partition: int = 0, max_bytes: int = 1 << 20, **options) -> 
     )
 
 
-def values(answer: FetchResponsePartitionData) -> list[tuple[int, bytes | None]]:
+def values(response: FetchResponsePartitionData) -> list[tuple[int, bytes | None]]:
     """Offsets and values of the whole batches in an answer."""
     values_by_offset = []
-    data = bytes(answer.records or b"")
+    data = bytes(response.records or b"")
     while len(data) >= 12 and len(data) >= 12 + int.from_bytes(data[8:12], "big"):
         size = 12 + int.from_bytes(data[8:12], "big")
         for record_batch in iter_batches(memoryview(data[:size])):

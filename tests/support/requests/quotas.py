@@ -37,18 +37,18 @@ def alter(
     """Change the quotas of an entity; its error and message."""
     request = AlterClientQuotasRequest(entries=[alteration(entity, settings)])
     (entry,) = client.ask(request, version, AlterClientQuotasResponse).entries
-    assert {one.entity_type: one.entity_name for one in entry.entity} == dict(entity)
+    assert {part.entity_type: part.entity_name for part in entry.entity} == dict(entity)
     return entry.error_code, entry.error_message
 
 
-def described(answer: DescribeClientQuotasResponse) -> list[tuple[Entity, Mapping[str, float]]]:
+def described(response: DescribeClientQuotasResponse) -> list[tuple[Entity, Mapping[str, float]]]:
     """The entities of an answer with their settings."""
-    assert answer.error_code == 0, answer
-    assert answer.entries is not None
+    assert response.error_code == 0, response
+    assert response.entries is not None
     return [
         (
             {part.entity_type: part.entity_name for part in entry.entity},
             {setting.key: setting.value for setting in entry.values},
         )
-        for entry in answer.entries
+        for entry in response.entries
     ]

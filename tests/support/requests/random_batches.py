@@ -25,10 +25,10 @@ HEADER = 61
 def plain() -> tuple[bytes, ...]:
     """Some valid batches."""
     rows = [(1000 + n, b"key-%d" % n, b"value-%d" % n) for n in range(5)]
-    made = [build_batch(rows[:count], codec=codec) for codec in Codec for count in (1, 5)]
-    made.append(build_batch([(1, None, bytes(20_000))], codec=Codec.ZSTD))
-    made.append(build_batch([(1, b"k", None)]))
-    return tuple(made)
+    batches = [build_batch(rows[:count], codec=codec) for codec in Codec for count in (1, 5)]
+    batches.append(build_batch([(1, None, bytes(20_000))], codec=Codec.ZSTD))
+    batches.append(build_batch([(1, b"k", None)]))
+    return tuple(batches)
 
 
 def sealed(batch: bytearray) -> bytes:

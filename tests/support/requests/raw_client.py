@@ -131,13 +131,13 @@ def ask_coordinator(bootstrap, group_id, request, version, error_of):
 
     Asked again while the coordinator moves or its broker is down.
     """
-    told = []
+    errors = []
 
     def answered():
         with closing(coordinator_client(bootstrap, group_id)) as client:
             response = client(request, version)
-        told[:] = [ErrorCode(error_of(response))]
+        errors[:] = [ErrorCode(error_of(response))]
         return None if error_of(response) in MOVING else response
 
     what = f"an answer of the coordinator of {group_id!r}"
-    return wait_for(answered, lambda: f"{what}, which has said {told}", errors=(OSError,))
+    return wait_for(answered, lambda: f"{what}, which has said {errors}", errors=(OSError,))

@@ -87,9 +87,9 @@ class TransactionalClient:
         self.take_end(response, version)
         return response.error_code
 
-    def take_end(self, answer, version=5):
-        if version >= 5 and not answer.error_code:
-            self.producer = (answer.producer_id, answer.producer_epoch)
+    def take_end(self, response, version=5):
+        if version >= 5 and not response.error_code:
+            self.producer = (response.producer_id, response.producer_epoch)
             self.sequences.clear()
 
     def add_offsets(self, group="g", version=4):

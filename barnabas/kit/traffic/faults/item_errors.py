@@ -251,7 +251,8 @@ def _elections_of_all(request: ElectLeadersRequest, image: ClusterImage) -> Elec
     named = copy(request)
     named.topic_partitions = [
         ElectLeadersRequestTopicPartitions(
-            topic=topic.name, partitions=[index for index, one in topic.partitions.items() if needs_election(one, kind)]
+            topic=topic.name,
+            partitions=[index for index, partition in topic.partitions.items() if needs_election(partition, kind)],
         )
         for topic in image.topics.values()
     ]
@@ -307,7 +308,7 @@ def _items_for(field: Field, request: Any) -> list[Any]:
     Where no keys are shared, as for ACLs and quotas, the answers are in the order of all items.
     """
     arrays = _arrays(request)
-    names = [one.name for one in field.struct_class.declared]  # type: ignore[union-attr]
+    names = [subfield.name for subfield in field.struct_class.declared]  # type: ignore[union-attr]
     keys = {_SAME.get(name, name) for name in names}
     inner = [[part for item in items for array in _arrays(item) for part in array] for items in arrays]
     candidates = [*arrays, *filter(None, inner)]
