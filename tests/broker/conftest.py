@@ -51,9 +51,9 @@ def member(wire: Wire, tmp_path: Path, controller: FakeController) -> JoinedBrok
 @pytest.fixture
 def moving(tmp_path: Path) -> Iterator[Moving]:
     """A broker with two log directories, and a topic with two records."""
-    made = Moving(tmp_path)
-    made.memory.create_topic("t")
+    moving_broker = Moving(tmp_path)
+    moving_broker.memory.create_topic("t")
     for value in (b"a", b"b"):
-        append(made.memory, "t", value)
-    yield made
-    made.memory.close()
+        append(moving_broker.memory, "t", value)
+    yield moving_broker
+    moving_broker.memory.close()

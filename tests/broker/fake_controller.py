@@ -112,7 +112,7 @@ class FakeQuorum:
 
     def end_of_epoch(self, epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the newest epoch at or below this one."""
-        ends = [(one[2], one[1] + 1) for one in self.batches if one[2] <= epoch]
+        ends = [(batch[2], batch[1] + 1) for batch in self.batches if batch[2] <= epoch]
         if ends:
             return ends[-1]
         return (self.snapshot[1], self.start_offset) if self.snapshot else (0, 0)
@@ -156,33 +156,35 @@ class FakeController:
             self.fetches.append(request)
         since = self._waits_since.setdefault(id(request), self._wire.now)
         quorum = self.quorum
-        asked = request.topics[0].partitions[0]
+        requested = request.topics[0].partitions[0]
         data = FetchResponsePartitionData(high_watermark=quorum.high_watermark)
         data.current_leader = FetchResponseLeaderIdAndEpoch(leader_id=quorum.leader_id, leader_epoch=quorum.epoch)
-        answer = FetchResponse(
+        response = FetchResponse(
             responses=[FetchableTopicResponse(topic_id=ONE_UUID, partitions=[data])],
             node_endpoints=[
-                FetchResponseNodeEndpoint(node_id=one.node_id, host="127.0.0.1", port=one.node.port)
-                for one in quorum.controllers.values()
+                FetchResponseNodeEndpoint(node_id=controller.node_id, host="127.0.0.1", port=controller.node.port)
+                for controller in quorum.controllers.values()
             ],
         )
         if request.cluster_id != CLUSTER_ID:
             return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
-        if asked.last_fetched_epoch < 0 or asked.last_fetched_epoch > asked.current_leader_epoch:
-            quorum.refused.append(f"last epoch {asked.last_fetched_epoch}, leader epoch {asked.current_leader_epoch}")
+        if requested.last_fetched_epoch < 0 or requested.last_fetched_epoch > requested.current_leader_epoch:
+            quorum.refused.append(
+                f"last epoch {requested.last_fetched_epoch}, leader epoch {requested.current_leader_epoch}"
+            )
             data.error_code = ErrorCode.INVALID_REQUEST
         elif not self.is_leader:
             data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        elif asked.current_leader_epoch < quorum.epoch:
+        elif requested.current_leader_epoch < quorum.epoch:
             data.error_code = ErrorCode.FENCED_LEADER_EPOCH
-        elif asked.current_leader_epoch > quorum.epoch:
+        elif requested.current_leader_epoch > quorum.epoch:
             data.error_code = ErrorCode.UNKNOWN_LEADER_EPOCH
         else:
-            self._read(asked.fetch_offset, asked.last_fetched_epoch, data)
-            is_new = data.records or asked.high_watermark != quorum.high_watermark or self._is_special(data)
+            self._read(requested.fetch_offset, requested.last_fetched_epoch, data)
+            is_new = data.records or requested.high_watermark != quorum.high_watermark or self._is_special(data)
             if not is_new and self._wire.now - since < request.max_wait_ms / 1000:
                 return None
-        return answer
+        return response
 
     @staticmethod
     def _is_special(data: FetchResponsePartitionData) -> bool:
@@ -202,14 +204,14 @@ class FakeController:
     def fetch_snapshot(self, request: FetchSnapshotRequest, _: int) -> FetchSnapshotResponse:
         assert self.quorum.snapshot is not None
         end, epoch, content = self.quorum.snapshot
-        asked = request.topics[0].partitions[0]
+        requested = request.topics[0].partitions[0]
         piece = FetchSnapshotResponsePartitionSnapshot(
             snapshot_id=FetchSnapshotResponseSnapshotId(end_offset=end, epoch=epoch),
             size=len(content),
-            position=asked.position,
-            unaligned_records=content[asked.position : asked.position + self.snapshot_bytes],
+            position=requested.position,
+            unaligned_records=content[requested.position : requested.position + self.snapshot_bytes],
         )
-        if (asked.snapshot_id.end_offset, asked.snapshot_id.epoch) != (end, epoch):
+        if (requested.snapshot_id.end_offset, requested.snapshot_id.epoch) != (end, epoch):
             piece.error_code = ErrorCode.SNAPSHOT_NOT_FOUND
         topic = FetchSnapshotResponseTopicSnapshot(name="__cluster_metadata", partitions=[piece])
         return FetchSnapshotResponse(topics=[topic])
@@ -230,7 +232,10 @@ class FakeController:
                 broker_id=request.broker_id,
                 incarnation_id=request.incarnation_id,
                 broker_epoch=epoch,
-                end_points=[BrokerEndpoint(name=one.name, host=one.host, port=one.port) for one in request.listeners],
+                end_points=[
+                    BrokerEndpoint(name=listener.name, host=listener.host, port=listener.port)
+                    for listener in request.listeners
+                ],
                 fenced=True,
                 log_dirs=list(request.log_dirs),
             )

@@ -36,8 +36,8 @@ def envelope(request: Message, version: int, **changes: Any) -> EnvelopeRequest:
 class Forwarded:
     """The controller's side: unpacks envelopes and answers the requests in them."""
 
-    def __init__(self, controller: FakeController, answer: Message | ErrorCode) -> None:
-        self.answer = answer
+    def __init__(self, controller: FakeController, response: Message | ErrorCode) -> None:
+        self.answer = response
         self.envelopes: list[EnvelopeRequest] = []
         self.requests: list[tuple[int, str | None, Message]] = []
         controller.node.on(EnvelopeRequest, self._envelope)

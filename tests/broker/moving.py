@@ -50,8 +50,8 @@ class Moving:
         request = AlterReplicaLogDirsRequest(
             dirs=[AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[0])])]
         )
-        answer = self.memory.client().ask(request, version, AlterReplicaLogDirsResponse)
-        return answer.results[0].partitions[0].error_code
+        response = self.memory.client().ask(request, version, AlterReplicaLogDirsResponse)
+        return response.results[0].partitions[0].error_code
 
     def throttle(self, rate: int | None) -> None:
         """Limit the bytes that are copied per second; None sets the limit back."""
@@ -61,10 +61,10 @@ class Moving:
         resource = IncrementalAlterConfigsRequestAlterConfigsResource(
             resource_type=4, resource_name=str(self.memory.broker.node_id), configs=[config]
         )
-        answer = self.memory.client().ask(
+        response = self.memory.client().ask(
             IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse
         )
-        assert answer.responses[0].error_code == 0, answer
+        assert response.responses[0].error_code == 0, response
 
     def half_moved(self) -> str:
         """Begin a move and let it wait for its quota after a part of the log; the target."""
@@ -84,18 +84,18 @@ class Moving:
             self.memory.broker.loop.end_turn()
 
     def read(self) -> list[bytes | None]:
-        answer = self.memory.client().ask(fetch(at(0)), 11, FetchResponse)
-        return [value for _, value in values(answer.responses[0].partitions[0])]
+        response = self.memory.client().ask(fetch(at(0)), 11, FetchResponse)
+        return [value for _, value in values(response.responses[0].partitions[0])]
 
     def described(self) -> list[tuple[str, bool, int]]:
-        answer = self.memory.client().ask(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
+        response = self.memory.client().ask(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
         return [
             (result.log_dir, part.is_future_key, part.offset_lag)
-            for result in answer.results
+            for result in response.results
             for topic in result.topics
             if topic.name == "t"
             for part in topic.partitions
         ]
 
     def names(self, path: str) -> list[str]:
-        return sorted(one.name for one in Path(path).iterdir() if one.is_dir() and one.name.startswith("t-"))
+        return sorted(entry.name for entry in Path(path).iterdir() if entry.is_dir() and entry.name.startswith("t-"))

@@ -95,29 +95,29 @@ class ScriptedNode:
             self._answer_one(peer, protocol, event, self._answer_to(event))
 
     def _answer_one(
-        self, peer: socket.socket, protocol: Protocol, event: RequestReceived, answer: Message | bytes | None
+        self, peer: socket.socket, protocol: Protocol, event: RequestReceived, response: Message | bytes | None
     ) -> None:
         waiting = (peer, protocol, event)
-        if answer is None:
+        if response is None:
             if waiting not in self._unanswered:
                 self._unanswered.append(waiting)
             return
         if waiting in self._unanswered:
             self._unanswered.remove(waiting)
-        if isinstance(answer, bytes):
-            self._send(peer, answer)
+        if isinstance(response, bytes):
+            self._send(peer, response)
             return
-        if isinstance(answer, ApiVersionsResponse) and answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        if isinstance(response, ApiVersionsResponse) and response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             event = event._replace(version=0)  # KIP-511
-        self._send(peer, b"".join(map(chunk_bytes, protocol.send_response(answer, event))))
+        self._send(peer, b"".join(map(chunk_bytes, protocol.send_response(response, event))))
 
     def _ask_again(self) -> None:
         for peer, protocol, event in list(self._unanswered):
             if peer.fileno() < 0:
                 self._unanswered.remove((peer, protocol, event))
                 continue
-            answer = self.handlers[type(event.request)](event.request, event.version)
-            self._answer_one(peer, protocol, event, answer)
+            response = self.handlers[type(event.request)](event.request, event.version)
+            self._answer_one(peer, protocol, event, response)
 
     def _send(self, peer: socket.socket, data: bytes) -> None:
         out = self._out.setdefault(peer, bytearray())

@@ -31,20 +31,20 @@ class Queue(MemoryBroker):
 
     def initialize(self, group="g", partition=0, start_offset=0, state_epoch=0):
         """What the group coordinator does when a group subscribes."""
-        asked = s.InitializeShareGroupStateRequestPartitionData(
+        requested = s.InitializeShareGroupStateRequestPartitionData(
             partition=partition, state_epoch=state_epoch, start_offset=start_offset
         )
         request = s.InitializeShareGroupStateRequest(
-            group_id=group, topics=[s.InitializeStateData(topic_id=self.topic_id, partitions=[asked])]
+            group_id=group, topics=[s.InitializeStateData(topic_id=self.topic_id, partitions=[requested])]
         )
-        answer = self.client().ask(request, 0, s.InitializeShareGroupStateResponse)
-        assert answer.results[0].partitions[0].error_code == 0, answer
+        response = self.client().ask(request, 0, s.InitializeShareGroupStateResponse)
+        assert response.results[0].partitions[0].error_code == 0, response
 
     def kept(self, group="g", partition=0):
         """The saved state of a share partition."""
-        asked = s.ReadShareGroupStateRequestPartitionData(partition=partition, leader_epoch=0)
+        requested = s.ReadShareGroupStateRequestPartitionData(partition=partition, leader_epoch=0)
         request = s.ReadShareGroupStateRequest(
-            group_id=group, topics=[s.ReadStateData(topic_id=self.topic_id, partitions=[asked])]
+            group_id=group, topics=[s.ReadStateData(topic_id=self.topic_id, partitions=[requested])]
         )
         return self.client().ask(request, 0, s.ReadShareGroupStateResponse).results[0].partitions[0]
 
@@ -54,8 +54,8 @@ class Queue(MemoryBroker):
         request = ProduceRequest(
             acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="q", partition_data=[data])]
         )
-        answer = self.client().ask(request, 9, ProduceResponse)
-        answered = answer.responses[0].partition_responses[0]
+        response = self.client().ask(request, 9, ProduceResponse)
+        answered = response.responses[0].partition_responses[0]
         assert answered.error_code == 0, answered
         return answered.base_offset
 
@@ -66,10 +66,10 @@ class Queue(MemoryBroker):
             resource_name=group,
             configs=[c.IncrementalAlterConfigsRequestAlterableConfig(name=name, config_operation=0, value=value)],
         )
-        answer = self.client().ask(
+        response = self.client().ask(
             c.IncrementalAlterConfigsRequest(resources=[resource]), 1, c.IncrementalAlterConfigsResponse
         )
-        assert answer.responses[0].error_code == 0, answer
+        assert response.responses[0].error_code == 0, response
 
     def live(self, group="g", partition=0):
         """The records of a share partition, in the broker's memory."""
@@ -121,23 +121,23 @@ class Member:
         self.client.send(self.fetch_request(**options), version)
 
     def answers(self):
-        found = self.client.answers()
-        for answer in found:
-            if isinstance(answer, g.ShareFetchResponse) and not answer.error_code:
+        responses = self.client.answers()
+        for response in responses:
+            if isinstance(response, g.ShareFetchResponse) and not response.error_code:
                 self.epoch += 1
-        return found
+        return responses
 
     def fetch(self, **options):
         """Send a request and return its response, which must be immediate."""
         self.send(**options)
-        (answer,) = self.answers()
-        return answer
+        (response,) = self.answers()
+        return response
 
     def take(self, **options):
         """Fetch; (first, last, delivery count) of what was acquired in partition 0."""
-        answer = self.fetch(**options)
-        assert answer.error_code == 0, answer
-        return acquired(answer)
+        response = self.fetch(**options)
+        assert response.error_code == 0, response
+        return acquired(response)
 
     def acknowledge_request(self, *acks, epoch=None, renews=False):
         batches = [
@@ -161,33 +161,35 @@ class Member:
     def acknowledge(self, *acks, **options):
         """Acknowledge (first, last, types) of partition 0; the error of the request, or of the partition."""
         request = self.acknowledge_request(*acks, **options)
-        answer = self.client.ask(request, VERSION, g.ShareAcknowledgeResponse)
-        if answer.error_code:
-            return answer.error_code
+        response = self.client.ask(request, VERSION, g.ShareAcknowledgeResponse)
+        if response.error_code:
+            return response.error_code
         self.epoch += 1
-        return answer.responses[0].partitions[0].error_code if acks else 0
+        return response.responses[0].partitions[0].error_code if acks else 0
 
 
-def acquired(answer, partition=0):
+def acquired(response, partition=0):
     """(first, last, delivery count) of a partition's acquired records."""
-    for data in partitions_of(answer):
+    for data in partitions_of(response):
         if data.partition_index == partition:
             assert data.error_code == 0, data
-            return [(one.first_offset, one.last_offset, one.delivery_count) for one in data.acquired_records]
+            return [
+                (records.first_offset, records.last_offset, records.delivery_count) for records in data.acquired_records
+            ]
     return []
 
 
-def partitions_of(answer):
-    return [data for topic in answer.responses for data in topic.partitions]
+def partitions_of(response):
+    return [data for topic in response.responses for data in topic.partitions]
 
 
-def values(answer, partition=0):
+def values(response, partition=0):
     """The values of the acquired records of a partition, by offset."""
-    found = {}
-    for data in partitions_of(answer):
+    by_offset = {}
+    for data in partitions_of(response):
         if data.partition_index == partition:
-            for one in iter_batches(bytes(data.records)):
-                for record in [] if one.is_control else iter_records(one):
+            for record_batch in iter_batches(bytes(data.records)):
+                for record in [] if record_batch.is_control else iter_records(record_batch):
                     if any(a.first_offset <= record.offset <= a.last_offset for a in data.acquired_records):
-                        found[record.offset] = bytes(record.value)
-    return found
+                        by_offset[record.offset] = bytes(record.value)
+    return by_offset

@@ -87,8 +87,8 @@ class Outcome:
         try:
             client = broker.client()
             for topic in TOPICS:
-                answer = client.ask(fetch(at(0), topic=topic), 12, FetchResponse).responses[0].partitions[0]
-                self.values[topic] = None if answer.error_code == E.KAFKA_STORAGE_ERROR else _values(answer)
+                partition = client.ask(fetch(at(0), topic=topic), 12, FetchResponse).responses[0].partitions[0]
+                self.values[topic] = None if partition.error_code == E.KAFKA_STORAGE_ERROR else _values(partition)
         finally:
             try:
                 broker.close()
@@ -96,9 +96,9 @@ class Outcome:
                 pass
 
 
-def _values(answer: FetchResponsePartitionData) -> list[bytes | None]:
+def _values(response: FetchResponsePartitionData) -> list[bytes | None]:
     try:
-        return [value for _, value in values(answer)]
+        return [value for _, value in values(response)]
     except CorruptRecord:
         return [b"a reader finds a wrong CRC"]
 

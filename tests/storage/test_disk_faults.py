@@ -31,18 +31,18 @@ CONFIG = {"segment_bytes": 450, "index_interval_bytes": 100}
 
 def steps() -> list[Callable[[Log], object]]:
     """Three producers, one of them with aborted transactions, in several leader epochs, over several segments."""
-    found: list[Callable[[Log], object]] = []
+    actions: list[Callable[[Log], object]] = []
     for at in range(6):
         data = {"producer": (1, 0, 2 * at), "transactional": True}
-        found += [
+        actions += [
             lambda log, data=data, at=at: append(log, batch_of([b"t%d" % at, b"u"], **data), leader_epoch=at // 2),
             lambda log, at=at: append(log, batch_of([b"i%d" % at], producer=(2, 0, at)), leader_epoch=at // 2),
             lambda log, at=at: append(log, batch_of([b"p%d" % at]), leader_epoch=at // 2),
             lambda log, at=at: append_marker(log, commit=at % 2 == 0, producer_id=1),
             lambda log, at=at: log.flush(data_only=at % 2 == 0),
         ]
-    found.insert(22, _delete_records)
-    return found
+    actions.insert(22, _delete_records)
+    return actions
 
 
 def _delete_records(log: Log) -> None:
@@ -168,7 +168,9 @@ def test_what_a_deletion_has_left_is_deleted_by_the_next() -> None:
         disk.heal()
         failed += len(disk.failed)
         on_disk = [name for name, _ in disk.list_files(log.directory) if name.endswith(layout.LOG_SUFFIX)]
-        assert sorted(on_disk) == [layout.segment_name(one.base_offset, layout.LOG_SUFFIX) for one in log.segments]
+        assert sorted(on_disk) == [
+            layout.segment_name(segment.base_offset, layout.LOG_SUFFIX) for segment in log.segments
+        ]
         log.delete_segments_below(9)
         assert log.segments[1].base_offset > 9
     assert failed > 8

@@ -58,9 +58,9 @@ def test_a_topics_own_value_wins_over_the_brokers() -> None:
 
 
 def test_order_of_cleanup_policies_is_ignored() -> None:
-    one = LogConfig.from_map({"cleanup.policy": "compact,delete"}, {})
-    other = LogConfig.from_map({"cleanup.policy": "delete, compact"}, {})
-    assert one == other
+    first = LogConfig.from_map({"cleanup.policy": "compact,delete"}, {})
+    second = LogConfig.from_map({"cleanup.policy": "delete, compact"}, {})
+    assert first == second
 
 
 def test_unknown_names_and_bad_values_are_refused() -> None:

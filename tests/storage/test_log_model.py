@@ -68,11 +68,11 @@ class LogMachine(RuleBasedStateMachine):
 
     @rule(timestamp=st.integers(0, 60))
     def find_timestamp(self, timestamp: int) -> None:
-        found = result_of(self.log.offset_for_timestamp(timestamp))
+        record = result_of(self.log.offset_for_timestamp(timestamp))
         expected = next(
             ((at, stamp) for at, _, stamp in self.model if stamp >= timestamp and at >= self.log.log_start_offset), None
         )
-        assert (found and (found.offset, found.timestamp)) == expected
+        assert (record and (record.offset, record.timestamp)) == expected
 
     @rule(part=st.floats(0, 1))
     def truncate(self, part: float) -> None:

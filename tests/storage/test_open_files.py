@@ -116,14 +116,14 @@ def test_a_file_that_is_used_stays_open(tmp_path: Path, use: Callable[[Log], obj
 def test_a_slice_that_is_being_sent_keeps_its_file(tmp_path: Path) -> None:
     dirs, (log,) = opened(tmp_path, WriteReportingDisk(), logs=1)
     append(log, batch_of([b"value"]))
-    found = log.read(0, 1 << 20, limit_offset=1, min_one_batch=True).slice
-    assert found is not None
-    assert not found.is_in_memory
+    piece = log.read(0, 1 << 20, limit_offset=1, min_one_batch=True).slice
+    assert piece is not None
+    assert not piece.is_in_memory
     close_early(log)
     dirs.delete_log("t", 0, now=0.0)
     for path in dirs.deletions.take_due(1.0):
         dirs.deletions.remove(path)
-    assert b"value" in found.read()
+    assert b"value" in piece.read()
 
 
 def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) -> None:
@@ -137,12 +137,12 @@ def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) ->
         append(log, batch_of([b"second"]))
         assert len(disk.open_logs()) == 1
     for log in logs:
-        found = log.read(1, 1 << 20, limit_offset=2, min_one_batch=True).slice
-        assert found is not None
-        slices.append(found)
+        piece = log.read(1, 1 << 20, limit_offset=2, min_one_batch=True).slice
+        assert piece is not None
+        slices.append(piece)
     assert len(disk.open_logs()) == 0
-    assert all(found.is_in_memory and b"second" in found.read() for found in slices)
-    assert found.file.read(found.length, found.offset) == found.read()
+    assert all(piece.is_in_memory and b"second" in piece.read() for piece in slices)
+    assert piece.file.read(piece.length, piece.offset) == piece.read()
 
 
 @for_each("reports_for_file_system", [True, False])

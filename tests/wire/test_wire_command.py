@@ -17,12 +17,12 @@ def run(*arguments: str, stdin: str = "") -> Result:
 
 
 def test_decode_and_encode_are_inverse() -> None:
-    for one in vectors()[::97]:
-        name, version = one.message_class.__name__, str(one.version)
-        decoded = run("decode", name, version, stdin=one.data.hex())
+    for vector in vectors()[::97]:
+        name, version = vector.message_class.__name__, str(vector.version)
+        decoded = run("decode", name, version, stdin=vector.data.hex())
         assert (decoded.exit_code, decoded.stderr) == (0, "")
         encoded = run("encode", name, version, stdin=decoded.stdout)
-        assert (encoded.exit_code, encoded.stdout) == (0, one.data.hex() + "\n")
+        assert (encoded.exit_code, encoded.stdout) == (0, vector.data.hex() + "\n")
 
 
 def test_argument_or_stdin_with_spaces_and_kafkas_suffix() -> None:
@@ -60,7 +60,7 @@ def test_error_is_one_line_on_stderr(arguments: tuple[str, ...], error: str, cod
 
 
 def test_check_counts_differing_vectors(tmp_path: Path) -> None:
-    lines = [one.line for one in vectors()[:40]]
+    lines = [vector.line for vector in vectors()[:40]]
     path = tmp_path / "vectors.jsonl"
     path.write_text("\n".join(lines) + "\n\n")
     good = run("check", "--jsonl", str(path))

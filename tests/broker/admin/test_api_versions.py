@@ -19,14 +19,14 @@ from tests.support.memory.broker import MemoryBroker
 @for_each("version", range(6))
 def test_api_versions_are_those_of_the_registry(memory: MemoryBroker, version: int) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
-    answer = memory.client().ask(request, version, ApiVersionsResponse)
-    assert answer.error_code == 0
-    ranges = {item.api_key: (item.min_version, item.max_version) for item in answer.api_keys}
+    response = memory.client().ask(request, version, ApiVersionsResponse)
+    assert response.error_code == 0
+    ranges = {item.api_key: (item.min_version, item.max_version) for item in response.api_keys}
     assert set(ranges) == set(BROKER_APIS) - TELEMETRY_APIS
     assert all(ranges[key] == served_versions(key) for key in ranges if key != ApiKey.PRODUCE)
     assert ranges[ApiKey.PRODUCE][1] == served_versions(ApiKey.PRODUCE)[1]
     if version >= 3:
-        assert any(feature.name == "metadata.version" for feature in answer.finalized_features)
+        assert any(feature.name == "metadata.version" for feature in response.finalized_features)
 
 
 @for_each("version", range(6))
@@ -34,20 +34,22 @@ def test_telemetry_is_shown_where_metrics_have_somewhere_to_go(tmp_path: Path, v
     """KIP-714: Kafka asks for a plug-in that receives the metrics."""
     memory = MemoryBroker(tmp_path, {"barnabas.metrics.listener": "127.0.0.1:0"})
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
-    answer = memory.client().ask(request, version, ApiVersionsResponse)
-    assert {item.api_key for item in answer.api_keys} == set(BROKER_APIS)
+    response = memory.client().ask(request, version, ApiVersionsResponse)
+    assert {item.api_key for item in response.api_keys} == set(BROKER_APIS)
     memory.close()
 
 
 def test_api_versions_are_encoded_once_for_all_clients(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    controllers = []
     monkeypatch.setattr(
-        api_versions, "whole_answer", lambda controller, apis: made.append(controller) or whole_answer(controller, apis)
+        api_versions,
+        "whole_answer",
+        lambda controller, apis: controllers.append(controller) or whole_answer(controller, apis),
     )
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
     answers = [memory.client().ask(request, version, ApiVersionsResponse) for _ in range(20) for version in (0, 3, 4)]
-    assert len(made) == 3
-    assert all(answer == answers[position % 3] for position, answer in enumerate(answers))
+    assert len(controllers) == 3
+    assert all(response == answers[position % 3] for position, response in enumerate(answers))
 
 
 def test_the_answer_of_api_versions_has_the_epoch_of_the_last_change_of_the_metadata(memory: MemoryBroker) -> None:

@@ -86,9 +86,9 @@ def test_a_filter_selects(
     for entity in (ALICE, ALICE_ONE, ALICE_ANY, ANY_USER, ONE, ADDRESS, ANY_ADDRESS):
         key = "connection_creation_rate" if "ip" in entity else "consumer_byte_rate"
         assert alter(client, entity, {key: 100.0}) == (0, None)
-    answer = described(describe(client, *components, strict=strict))
-    assert sorted(sorted(entity) for entity, _ in answer) == sorted(sorted(entity) for entity in found)
-    assert {frozenset(entity.items()) for entity, _ in answer} == {frozenset(entity.items()) for entity in found}
+    response = described(describe(client, *components, strict=strict))
+    assert sorted(sorted(entity) for entity, _ in response) == sorted(sorted(entity) for entity in found)
+    assert {frozenset(entity.items()) for entity, _ in response} == {frozenset(entity.items()) for entity in found}
 
 
 @for_each(
@@ -107,10 +107,10 @@ def test_a_filter_selects(
 def test_an_impossible_filter_is_refused(
     client: Client, components: list[tuple[str, int, str | None]], code: ErrorCode
 ) -> None:
-    answer = describe(client, *components)
-    assert answer.error_code == code
-    assert answer.error_message
-    assert answer.entries is None
+    response = describe(client, *components)
+    assert response.error_code == code
+    assert response.error_message
+    assert response.entries is None
 
 
 @for_each(
@@ -146,10 +146,10 @@ def test_an_entity_is_changed_as_a_whole_or_not_at_all_and_does_not_spoil_others
         alteration(ONE, {"producer_byte_rate": 2.0}),
         alteration(ONE, {"producer_byte_rate": 3.0}),
     ]
-    answer = client.ask(AlterClientQuotasRequest(entries=entries), 1, AlterClientQuotasResponse)
+    response = client.ask(AlterClientQuotasRequest(entries=entries), 1, AlterClientQuotasResponse)
     invalid = int(ErrorCode.INVALID_REQUEST)
-    assert [entry.error_code for entry in answer.entries] == [invalid, 0, invalid]
-    assert "duplicate entity" in (answer.entries[2].error_message or "")
+    assert [entry.error_code for entry in response.entries] == [invalid, 0, invalid]
+    assert "duplicate entity" in (response.entries[2].error_message or "")
     assert described(describe(client)) == [(ONE, {"producer_byte_rate": 2.0})]
 
 
@@ -157,9 +157,9 @@ def test_a_key_that_is_named_twice_is_refused(client: Client) -> None:
     ops = [OpData(key="producer_byte_rate", value=1.0), OpData(key="producer_byte_rate", remove=True)]
     entity = [AlterClientQuotasRequestEntityData(entity_type="user", entity_name="alice")]
     request = AlterClientQuotasRequest(entries=[AlterClientQuotasRequestEntryData(entity=entity, ops=ops)])
-    answer = client.ask(request, 1, AlterClientQuotasResponse)
-    assert answer.entries[0].error_code == ErrorCode.INVALID_REQUEST
-    assert "Duplicate quota key" in (answer.entries[0].error_message or "")
+    response = client.ask(request, 1, AlterClientQuotasResponse)
+    assert response.entries[0].error_code == ErrorCode.INVALID_REQUEST
+    assert "Duplicate quota key" in (response.entries[0].error_message or "")
 
 
 def test_a_validation_changes_nothing(client: Client) -> None:
@@ -170,9 +170,9 @@ def test_a_validation_changes_nothing(client: Client) -> None:
 
 def test_hosts_that_are_too_many_are_not_looked_up(client: Client) -> None:
     entries = [alteration({"ip": f"host-{number}.invalid"}, {"connection_creation_rate": 1.0}) for number in range(21)]
-    answer = client.ask(AlterClientQuotasRequest(entries=entries), 1, AlterClientQuotasResponse)
-    assert {entry.error_code for entry in answer.entries} == {int(ErrorCode.INVALID_REQUEST)}
-    assert "at most 20" in (answer.entries[0].error_message or "")
+    response = client.ask(AlterClientQuotasRequest(entries=entries), 1, AlterClientQuotasResponse)
+    assert {entry.error_code for entry in response.entries} == {int(ErrorCode.INVALID_REQUEST)}
+    assert "at most 20" in (response.entries[0].error_message or "")
 
 
 def test_quotas_outlast_a_restart(tmp_path: Path) -> None:

@@ -35,12 +35,12 @@ def fence(cluster: MemoryCluster, broker: int) -> None:
 
 @pytest.mark.parametrize("broker", [1, 2])
 def test_every_live_broker_is_listed_with_its_address_and_rack(cluster, broker) -> None:
-    answer = metadata(cluster, broker=broker)
-    listed = {one.node_id: (one.host, one.port, one.rack) for one in answer.brokers}
+    response = metadata(cluster, broker=broker)
+    listed = {item.node_id: (item.host, item.port, item.rack) for item in response.brokers}
     assert listed.pop(broker) == ("127.0.0.1", 9092, None)  # its own address is the one that was dialled
-    assert listed == {one: (f"host-{one}", 9092, f"rack-{one}") for one in {1, 2, 3} - {broker}}
-    assert answer.controller_id in {1, 2, 3}
-    assert [one.leader_id for one in answer.topics[0].partitions] == [1, 2, 3]
+    assert listed == {item: (f"host-{item}", 9092, f"rack-{item}") for item in {1, 2, 3} - {broker}}
+    assert response.controller_id in {1, 2, 3}
+    assert [item.leader_id for item in response.topics[0].partitions] == [1, 2, 3]
 
 
 def test_the_controller_is_any_live_broker(cluster) -> None:
@@ -50,25 +50,25 @@ def test_the_controller_is_any_live_broker(cluster) -> None:
 
 def test_a_fenced_broker_is_not_listed_and_its_replicas_are_offline(cluster) -> None:
     fence(cluster, 3)
-    answer = metadata(cluster)
-    assert [one.node_id for one in answer.brokers] == [1, 2]
-    first, _, third = answer.topics[0].partitions
+    response = metadata(cluster)
+    assert [broker.node_id for broker in response.brokers] == [1, 2]
+    first, _, third = response.topics[0].partitions
     assert (first.error_code, first.leader_id, first.offline_replicas) == (0, 1, [3])
     assert (third.error_code, third.leader_id, third.offline_replicas) == (E.LISTENER_NOT_FOUND, -1, [3])
     assert metadata(cluster, version=5).topics[0].partitions[2].error_code == E.LEADER_NOT_AVAILABLE
-    assert [one.offline_replicas for one in described(cluster)] == [[3], [3], [3]]
+    assert [broker.offline_replicas for broker in described(cluster)] == [[3], [3], [3]]
 
 
 def test_clients_are_never_told_that_there_is_no_broker(cluster) -> None:
     """librdkafka then forgets every address, its bootstrap servers too, and sends no request again."""
-    asked = cluster.brokers[1]
-    for one in list(asked.broker.image.brokers.values()):
-        change = m.BrokerRegistrationChangeRecord(broker_id=one.id, broker_epoch=one.epoch, fenced=1)
-        cluster.commit_to(asked, change)
-    answer = metadata(cluster)
-    assert [(one.node_id, one.port) for one in answer.brokers] == [(1, 9092), (2, 9092), (3, 9092)]
-    assert answer.controller_id == -1
-    assert [one.leader_id for one in answer.topics[0].partitions] == [-1, -1, -1]
+    member = cluster.brokers[1]
+    for broker in list(member.broker.image.brokers.values()):
+        change = m.BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=1)
+        cluster.commit_to(member, change)
+    response = metadata(cluster)
+    assert [(broker.node_id, broker.port) for broker in response.brokers] == [(1, 9092), (2, 9092), (3, 9092)]
+    assert response.controller_id == -1
+    assert [broker.leader_id for broker in response.topics[0].partitions] == [-1, -1, -1]
 
 
 def test_an_unregistered_broker_is_offline(cluster) -> None:
@@ -110,9 +110,9 @@ def test_fenced_brokers_are_described_when_they_are_asked_for(cluster) -> None:
     client = cluster.brokers[1].client()
 
     def ask(version: int, **fields: bool) -> dict[int, bool]:
-        answer = client.ask(md.DescribeClusterRequest(**fields), version, md.DescribeClusterResponse)
-        assert answer.controller_id in {1, 3}
-        return {one.broker_id: one.is_fenced for one in answer.brokers}
+        response = client.ask(md.DescribeClusterRequest(**fields), version, md.DescribeClusterResponse)
+        assert response.controller_id in {1, 3}
+        return {broker.broker_id: broker.is_fenced for broker in response.brokers}
 
     assert ask(1) == {1: False, 3: False}
     assert ask(2) == {1: False, 3: False}

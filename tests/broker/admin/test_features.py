@@ -26,16 +26,16 @@ NAME = "transaction.version"
 
 
 def update(client: Client, *updates: tuple[str, int, int], version: int = LATEST, **flags: bool):
-    asked = [
+    requested = [
         FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=kind) for name, level, kind in updates
     ]
-    return client.ask(UpdateFeaturesRequest(feature_updates=asked, **flags), version, UpdateFeaturesResponse)
+    return client.ask(UpdateFeaturesRequest(feature_updates=requested, **flags), version, UpdateFeaturesResponse)
 
 
 def levels(client: Client) -> dict[str, int]:
-    asked = ApiVersionsRequest(client_software_name="test", client_software_version="1")
-    answer = client.ask(asked, 4, ApiVersionsResponse)
-    return {one.name: one.max_version_level for one in answer.finalized_features}
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    response = client.ask(request, 4, ApiVersionsResponse)
+    return {feature.name: feature.max_version_level for feature in response.finalized_features}
 
 
 @pytest.fixture
@@ -55,21 +55,23 @@ def test_a_feature_level_is_changed_and_reported(client: Client) -> None:
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_older_versions_have_results_of_each_feature(client: Client, version: int) -> None:
-    answer = update(client, (NAME, 2, UPGRADE), version=version)
-    assert [(one.feature, one.error_code, one.error_message) for one in answer.results] == [(NAME, 0, None)]
-    answer = update(client, (NAME, 2, UPGRADE), ("no.such.version", 1, UPGRADE), version=version)
+    response = update(client, (NAME, 2, UPGRADE), version=version)
+    assert [(result.feature, result.error_code, result.error_message) for result in response.results] == [
+        (NAME, 0, None)
+    ]
+    response = update(client, (NAME, 2, UPGRADE), ("no.such.version", 1, UPGRADE), version=version)
     code = ErrorCode.INVALID_UPDATE_VERSION
     sentence = "The given update version was invalid."
-    assert [(one.feature, one.error_code, one.error_message) for one in answer.results] == [
+    assert [(result.feature, result.error_code, result.error_message) for result in response.results] == [
         (NAME, code, sentence),
         ("no.such.version", code, sentence),
     ]
 
 
 def test_one_invalid_update_rejects_all(client: Client) -> None:
-    answer = update(client, (NAME, 1, SAFE), ("metadata.version", 99, UPGRADE))
-    assert answer.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert answer.error_message == (
+    response = update(client, (NAME, 1, SAFE), ("metadata.version", 99, UPGRADE))
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert response.error_message == (
         "The update failed for all features since the following feature had an error: "
         "Invalid update version 99 for feature metadata.version. Local controller 1 only supports versions 7-33"
     )
@@ -121,11 +123,11 @@ def test_a_protocol_is_enabled_while_its_feature_has_a_level(
     unsupported = ErrorCode.UNSUPPORTED_VERSION
 
     def codes() -> list[int]:
-        found = []
+        error_codes = []
         for request, code_of in GATES[feature, level]:
             version = served_versions(request.api_key)[1]
-            found.append(code_of(memory.client().ask(request, version, message_for(request.api_key)[1])))
-        return found
+            error_codes.append(code_of(memory.client().ask(request, version, message_for(request.api_key)[1])))
+        return error_codes
 
     memory.broker.group_coordinators.ensure_topic(lambda error: None)
     assert levels(client)[feature] == level
@@ -154,6 +156,6 @@ def test_a_data_directory_from_before_a_feature_keeps_its_levels_and_can_be_rais
 def test_a_protocol_can_be_disabled_by_configuration(tmp_path, protocols: str, feature: str) -> None:
     memory = MemoryBroker(tmp_path / "data", {"group.coordinator.rebalance.protocols": protocols})
     request, code_of = GATES[feature, 1][0]
-    answer = memory.client().ask(request, served_versions(request.api_key)[1], message_for(request.api_key)[1])
-    assert code_of(answer) == ErrorCode.UNSUPPORTED_VERSION
+    response = memory.client().ask(request, served_versions(request.api_key)[1], message_for(request.api_key)[1])
+    assert code_of(response) == ErrorCode.UNSUPPORTED_VERSION
     memory.close()

@@ -34,9 +34,9 @@ def ask(client: Client, *names: str, version: int = 13, **options) -> MetadataRe
 
 @for_each("version", range(14))
 def test_every_version_describes_brokers_and_topics(memory: MemoryBroker, client: Client, version: int) -> None:
-    answer = ask(client, "t", version=version)
-    assert [(broker.node_id, broker.host, broker.port) for broker in answer.brokers] == [(1, "127.0.0.1", 9092)]
-    (topic,) = answer.topics
+    response = ask(client, "t", version=version)
+    assert [(broker.node_id, broker.host, broker.port) for broker in response.brokers] == [(1, "127.0.0.1", 9092)]
+    (topic,) = response.topics
     assert (topic.error_code, topic.name, topic.is_internal) == (0, "t", False)
     assert [partition.partition_index for partition in topic.partitions] == [0, 1, 2]
     assert all(
@@ -44,9 +44,9 @@ def test_every_version_describes_brokers_and_topics(memory: MemoryBroker, client
         for partition in topic.partitions
     )
     if version >= 1:
-        assert answer.controller_id == 1
+        assert response.controller_id == 1
     if version >= 2:
-        assert answer.cluster_id == memory.broker.cluster_id
+        assert response.cluster_id == memory.broker.cluster_id
     if version >= 10:
         assert topic.topic_id == memory.broker.image.topics["t"].topic_id
 
@@ -124,8 +124,8 @@ def describe(client: Client, names: list[str], cursor: tuple[str, int] | None = 
         response_partition_limit=100,
         cursor=cursor and DescribeTopicPartitionsRequestCursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    answer = client.ask(request, 0, DescribeTopicPartitionsResponse)
-    return [(topic.name, topic.error_code) for topic in answer.topics]
+    response = client.ask(request, 0, DescribeTopicPartitionsResponse)
+    return [(topic.name, topic.error_code) for topic in response.topics]
 
 
 def test_topics_that_cannot_be_described_are_answered_one_by_one(client: Client) -> None:
@@ -149,11 +149,11 @@ def test_operations_are_reported_only_when_requested(client: Client) -> None:
     plain = ask(client, "t", version=8)
     assert plain.topics[0].topic_authorized_operations == -(2**31)
     assert plain.cluster_authorized_operations == -(2**31)
-    asked = ask(
+    response = ask(
         client, "t", version=8, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
     )
-    assert asked.topics[0].topic_authorized_operations == 0b110111111000
-    assert asked.cluster_authorized_operations == 0b1111110100000
+    assert response.topics[0].topic_authorized_operations == 0b110111111000
+    assert response.cluster_authorized_operations == 0b1111110100000
 
 
 def test_without_advertised_listeners_the_clients_address_is_advertised(memory: MemoryBroker) -> None:
@@ -174,17 +174,17 @@ def test_advertised_listeners_are_advertised(tmp_path) -> None:
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_the_cluster_is_described(memory: MemoryBroker, client: Client, version: int) -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
-    answer = client.ask(request, version, DescribeClusterResponse)
-    assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, memory.broker.cluster_id, 1)
-    assert [broker.broker_id for broker in answer.brokers] == [1]
-    assert answer.cluster_authorized_operations == 0b1111110100000
+    response = client.ask(request, version, DescribeClusterResponse)
+    assert (response.error_code, response.cluster_id, response.controller_id) == (0, memory.broker.cluster_id, 1)
+    assert [broker.broker_id for broker in response.brokers] == [1]
+    assert response.cluster_authorized_operations == 0b1111110100000
 
 
 def test_controllers_are_not_described_on_this_endpoint(client: Client) -> None:
-    answer = client.ask(DescribeClusterRequest(endpoint_type=2), 1, DescribeClusterResponse)
-    assert answer.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-    answer = client.ask(DescribeClusterRequest(endpoint_type=9), 1, DescribeClusterResponse)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+    response = client.ask(DescribeClusterRequest(endpoint_type=2), 1, DescribeClusterResponse)
+    assert response.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    response = client.ask(DescribeClusterRequest(endpoint_type=9), 1, DescribeClusterResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
 def page(client: Client, names: list[str], limit: int, cursor: tuple[str, int] | None = None):
@@ -204,13 +204,15 @@ def test_partitions_are_paged_through_by_the_cursor(client: Client, limit: int) 
     seen: list[tuple[str | None, int]] = []
     cursor = None
     for _ in range(10):
-        answer = page(client, [], limit, cursor)
-        found = [(topic.name, partition.partition_index) for topic in answer.topics for partition in topic.partitions]
-        assert len(found) <= limit
-        seen += found
-        if answer.next_cursor is None:
+        response = page(client, [], limit, cursor)
+        partitions = [
+            (topic.name, partition.partition_index) for topic in response.topics for partition in topic.partitions
+        ]
+        assert len(partitions) <= limit
+        seen += partitions
+        if response.next_cursor is None:
             break
-        cursor = (answer.next_cursor.topic_name, answer.next_cursor.partition_index)
+        cursor = (response.next_cursor.topic_name, response.next_cursor.partition_index)
     assert seen == [("t", 0), ("t", 1), ("t", 2), ("u", 0)]
 
 

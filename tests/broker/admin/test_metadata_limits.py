@@ -71,12 +71,12 @@ def codes(client: Client, request: Message, version: int) -> set[int]:
     """The error codes of the items of the answer, or of the answer."""
     client.send(request, version)
     client.memory.advance(0)
-    (answer,) = client.answers()
-    for field in answer.declared:
-        items = getattr(answer, field.name)
+    (response,) = client.answers()
+    for field in response.declared:
+        items = getattr(response, field.name)
         if isinstance(items, list) and items and hasattr(items[0], "error_code"):
             return {item.error_code for item in items}
-    return {answer.error_code}
+    return {response.error_code}
 
 
 def create(admin: Client, name: str, partitions: int) -> set[int]:
@@ -135,7 +135,7 @@ def test_delegation_tokens(secure: SecureBroker, admin: Client) -> None:
     assert codes(alice, request, 3) == {REFUSED}  # of one owner
     assert codes(admin, request, 3) == {FINE}
     assert codes(admin, request, 3) == {REFUSED}  # of all
-    tokens = [one for one in secure.broker.image.tokens.values() if one.owner == "User:alice"]
+    tokens = [token for token in secure.broker.image.tokens.values() if token.owner == "User:alice"]
     hmac = token_hmac("key-secret", tokens[0].token_id)
     assert codes(alice, RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=-1), 2) == {FINE}
     assert codes(alice, ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=-1), 2) == {FINE}

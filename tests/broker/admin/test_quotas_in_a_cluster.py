@@ -56,8 +56,8 @@ def test_a_change_is_forwarded_and_here_when_it_is_answered(
     controller.quorum.write(quota("producer_byte_rate", 7.0))
     wire.advance(0.3)
     assert len(client.answers()) == 1
-    answer = client.ask(DescribeClientQuotasRequest(), 1, DescribeClientQuotasResponse)
-    assert described(answer) == [(TEST, {"producer_byte_rate": 7.0})]
+    response = client.ask(DescribeClientQuotasRequest(), 1, DescribeClientQuotasResponse)
+    assert described(response) == [(TEST, {"producer_byte_rate": 7.0})]
     assert member.broker.client_quotas is not None
 
 
@@ -71,9 +71,9 @@ def test_the_controllers_throttle_time_mutes_the_client_here(
     client = client_of(wire, member)
     client.send(creation(), 7)
     wire.advance(0.3)
-    (answer,) = client.answers()
-    assert isinstance(answer, CreateTopicsResponse)
-    assert answer.throttle_time_ms == 5000
+    (response,) = client.answers()
+    assert isinstance(response, CreateTopicsResponse)
+    assert response.throttle_time_ms == 5000
     assert not is_served(client)
     wire.advance(5)
     client.connection.resume(wire.now)
@@ -83,10 +83,10 @@ def test_the_controllers_throttle_time_mutes_the_client_here(
 def enveloped(client: ControllerClient, request: CreateTopicsRequest, name: str) -> CreateTopicsResponse:
     """The answer to a request in an envelope, which a broker has sent for this user."""
     principal = b"\0\0" + DefaultPrincipalData(type="User", name=name).encode(0)
-    answer = client.ask(envelope(request, 7, request_principal=principal), 0)
-    assert answer.error_code == 0, answer
-    _, position = parse_response_header(answer.response_data, ApiKey.CREATE_TOPICS, 7)
-    return CreateTopicsResponse.decode(answer.response_data[position:], 7)
+    response = client.ask(envelope(request, 7, request_principal=principal), 0)
+    assert response.error_code == 0, response
+    _, position = parse_response_header(response.response_data, ApiKey.CREATE_TOPICS, 7)
+    return CreateTopicsResponse.decode(response.response_data[position:], 7)
 
 
 def test_a_controller_charges_the_client_of_an_envelope_and_not_its_broker(tmp_path: Path) -> None:

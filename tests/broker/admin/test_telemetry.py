@@ -64,8 +64,8 @@ def alter(client: Client, name: str, *changes: tuple[str, int, str | None]) -> t
 
 
 def subscribe(client: Client, name: str = "s", **configs: str) -> None:
-    wanted = {"metrics": "*", "interval_ms": str(int(INTERVAL_S * 1000))} | configs
-    changes = [(key.replace("_", "."), SET, value) for key, value in wanted.items()]
+    settings = {"metrics": "*", "interval_ms": str(int(INTERVAL_S * 1000))} | configs
+    changes = [(key.replace("_", "."), SET, value) for key, value in settings.items()]
     assert alter(client, name, *changes) == (0, None)
 
 
@@ -74,24 +74,26 @@ def get(client: Client, instance_id: bytes = bytes(16)) -> GetTelemetrySubscript
     return client.ask(request, 0, GetTelemetrySubscriptionsResponse)
 
 
-def pushing(asked: GetTelemetrySubscriptionsResponse, metrics: bytes = METRICS, **fields: Any) -> PushTelemetryRequest:
-    wanted = {"client_instance_id": asked.client_instance_id, "subscription_id": asked.subscription_id}
-    return PushTelemetryRequest(**{**wanted, "metrics": metrics, **fields})
+def pushing(
+    subscription: GetTelemetrySubscriptionsResponse, metrics: bytes = METRICS, **fields: Any
+) -> PushTelemetryRequest:
+    ids = {"client_instance_id": subscription.client_instance_id, "subscription_id": subscription.subscription_id}
+    return PushTelemetryRequest(**{**ids, "metrics": metrics, **fields})
 
 
 def send(client: Client, request: PushTelemetryRequest) -> int:
     """Push, let all steps be done, and return the error code."""
     client.send(request, 0)
     client.memory.advance(0.0)
-    (answer,) = client.answers()
-    assert isinstance(answer, PushTelemetryResponse)
-    return answer.error_code
+    (response,) = client.answers()
+    assert isinstance(response, PushTelemetryResponse)
+    return response.error_code
 
 
 def shown(memory: MemoryBroker) -> list[str]:
     """The lines of clients' metrics at /metrics, without the labels of the client."""
-    kept = memory.broker.client_metrics.kept
-    return [] if kept is None else "".join(text_of_clients(kept)).splitlines()
+    metrics = memory.broker.client_metrics.kept
+    return [] if metrics is None else "".join(text_of_clients(metrics)).splitlines()
 
 
 def test_the_versions_of_both_apis_are_those_of_these_tests() -> None:
@@ -100,17 +102,21 @@ def test_the_versions_of_both_apis_are_those_of_these_tests() -> None:
 
 def test_a_client_gets_an_id_and_what_it_should_push(client: Client) -> None:
     subscribe(client, metrics="org.apache.kafka.producer.,org.apache.kafka.consumer.")
-    asked = get(client)
-    assert (asked.error_code, asked.throttle_time_ms) == (0, 0)
-    assert asked.client_instance_id != bytes(16)
-    assert set(asked.requested_metrics) == {"org.apache.kafka.producer.", "org.apache.kafka.consumer."}
-    assert (asked.push_interval_ms, asked.telemetry_max_bytes, asked.delta_temporality) == (1000, 1_048_576, True)
-    assert asked.accepted_compression_types == [ZSTD, LZ4, GZIP, SNAPPY]
+    subscription = get(client)
+    assert (subscription.error_code, subscription.throttle_time_ms) == (0, 0)
+    assert subscription.client_instance_id != bytes(16)
+    assert set(subscription.requested_metrics) == {"org.apache.kafka.producer.", "org.apache.kafka.consumer."}
+    assert (subscription.push_interval_ms, subscription.telemetry_max_bytes, subscription.delta_temporality) == (
+        1000,
+        1_048_576,
+        True,
+    )
+    assert subscription.accepted_compression_types == [ZSTD, LZ4, GZIP, SNAPPY]
 
 
 def test_without_a_subscription_nothing_is_asked_for(client: Client) -> None:
-    asked = get(client)
-    assert (asked.error_code, asked.requested_metrics, asked.push_interval_ms) == (0, [], 300_000)
+    subscription = get(client)
+    assert (subscription.error_code, subscription.requested_metrics, subscription.push_interval_ms) == (0, [], 300_000)
 
 
 @for_each(
@@ -179,12 +185,12 @@ COMPRESS: dict[int, Callable[[bytes], bytes]] = {
 @for_each("codec", COMPRESS)
 def test_pushed_metrics_are_shown(memory: MemoryBroker, client: Client, codec: int) -> None:
     subscribe(client)
-    asked = get(client)
+    subscription = get(client)
     for _ in range(2):
-        assert send(client, pushing(asked, COMPRESS[codec](METRICS), compression_type=codec)) == 0
+        assert send(client, pushing(subscription, COMPRESS[codec](METRICS), compression_type=codec)) == 0
         memory.advance(INTERVAL_S)
     identity = (
-        f'client_instance_id="{uuid_to_text(asked.client_instance_id)}",client_id="test",'
+        f'client_instance_id="{uuid_to_text(subscription.client_instance_id)}",client_id="test",'
         'client_software_name="unknown",client_software_version="unknown"'
     )
     assert shown(memory) == [
@@ -199,26 +205,26 @@ def test_without_a_listener_of_metrics_pushes_are_answered_and_forgotten(tmp_pat
     memory = MemoryBroker(tmp_path / "data")
     client = memory.client()
     subscribe(client)
-    asked = get(client)
-    assert send(client, pushing(asked)) == 0
+    subscription = get(client)
+    assert send(client, pushing(subscription)) == 0
     memory.advance(INTERVAL_S)
-    assert send(client, pushing(asked, b"\x0b")) == ErrorCode.INVALID_RECORD
+    assert send(client, pushing(subscription, b"\x0b")) == ErrorCode.INVALID_RECORD
     assert memory.broker.client_metrics.kept is None
     memory.close()
 
 
 def test_pushes_come_once_an_interval(memory: MemoryBroker, client: Client) -> None:
     subscribe(client)
-    asked = get(client)
-    assert send(client, pushing(asked)) == 0
+    subscription = get(client)
+    assert send(client, pushing(subscription)) == 0
     memory.advance(INTERVAL_S - 0.1)
-    assert send(client, pushing(asked)) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert get(client, asked.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert send(client, pushing(subscription)) == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert get(client, subscription.client_instance_id).error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     memory.advance(0.1)
-    assert send(client, pushing(asked)) == 0
-    assert send(client, pushing(asked, terminating=True)) == 0
+    assert send(client, pushing(subscription)) == 0
+    assert send(client, pushing(subscription, terminating=True)) == 0
     memory.advance(INTERVAL_S)
-    assert send(client, pushing(asked)) == ErrorCode.INVALID_REQUEST
+    assert send(client, pushing(subscription)) == ErrorCode.INVALID_REQUEST
 
 
 @for_each(
@@ -246,9 +252,9 @@ def test_the_limit_of_a_push_is_a_config(tmp_path: Path) -> None:
     memory = MemoryBroker(tmp_path / "data", {"telemetry.max.bytes": "100"})
     client = memory.client()
     subscribe(client)
-    asked = get(client)
-    assert asked.telemetry_max_bytes == 100
-    assert send(client, pushing(asked, bytes(101))) == ErrorCode.TELEMETRY_TOO_LARGE
+    subscription = get(client)
+    assert subscription.telemetry_max_bytes == 100
+    assert send(client, pushing(subscription, bytes(101))) == ErrorCode.TELEMETRY_TOO_LARGE
     memory.close()
 
 
@@ -262,15 +268,15 @@ def test_a_decompression_bomb_is_stopped_at_the_limit(client: Client) -> None:
 
 def test_a_long_push_is_read_in_steps_and_others_are_served_meanwhile(memory: MemoryBroker, client: Client) -> None:
     subscribe(client)
-    asked = get(client)
+    subscription = get(client)
     many = push([gauge("m", *(number(1.0, topic=f"t{index}") for index in range(2000)))])
-    client.send(pushing(asked, many), 0)
+    client.send(pushing(subscription, many), 0)
     assert client.answers() == []
     assert get(memory.client()).error_code == 0
     memory.advance(0.0)
-    (answer,) = client.answers()
-    assert isinstance(answer, PushTelemetryResponse)
-    assert answer.error_code == 0
+    (response,) = client.answers()
+    assert isinstance(response, PushTelemetryResponse)
+    assert response.error_code == 0
     assert len(shown(memory)) == 2001
 
 
@@ -283,7 +289,7 @@ def test_pushes_that_wait_to_be_read_are_bounded(
     others = [memory.client() for _ in range(3)]
     for other in others:
         other.send(pushing(get(other), large), 0)
-    (throttled,) = [answer for other in others for answer in other.answers()]
+    (throttled,) = [response for other in others for response in other.answers()]
     assert isinstance(throttled, PushTelemetryResponse)
     assert throttled.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
     memory.advance(0.0)
@@ -293,9 +299,9 @@ def test_pushes_that_wait_to_be_read_are_bounded(
 
 def test_a_client_that_leaves_during_its_push_leaves_nothing_behind(memory: MemoryBroker, client: Client) -> None:
     subscribe(client)
-    asked = get(client)
+    subscription = get(client)
     many = push([gauge("m", *(number(1.0, topic=f"t{index}") for index in range(2000)))])
-    client.send(pushing(asked, many), 0)
+    client.send(pushing(subscription, many), 0)
     telemetry = memory.broker.client_metrics
     assert (telemetry.instance_count, telemetry._pending_bytes) == (1, len(many))
     client.connection.close()
@@ -359,6 +365,6 @@ def test_subscriptions_are_listed(client: Client, version: int) -> None:
     subscribe(client, "one")
     subscribe(client, "two")
     request = c.ListConfigResourcesRequest(resource_types=[CLIENT_METRICS] if version else [])
-    answer = client.ask(request, version, c.ListConfigResourcesResponse)
-    assert [one.resource_name for one in answer.config_resources] == ["one", "two"]
+    response = client.ask(request, version, c.ListConfigResourcesResponse)
+    assert [resource.resource_name for resource in response.config_resources] == ["one", "two"]
     assert served_versions(ApiKey.LIST_CONFIG_RESOURCES) == (0, 1)

@@ -40,13 +40,13 @@ def test_a_topic_exists_when_its_creation_is_answered(memory: MemoryBroker, clie
     assert (good.error_code, good.error_message) == (0, None)
     assert bad.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     request = MetadataRequest(topics=[MetadataRequestTopic(name="orders")], allow_auto_topic_creation=False)
-    (found,) = client.ask(request, 13, MetadataResponse).topics
-    assert (found.error_code, len(found.partitions)) == (0, 2)
+    (described,) = client.ask(request, 13, MetadataResponse).topics
+    assert (described.error_code, len(described.partitions)) == (0, 2)
     assert memory.broker.partitions.get("orders", 1).log.log_end_offset == 0
     if version >= 5:
         assert (good.num_partitions, good.replication_factor, len(good.configs or [])) == (2, 1, 37)
     if version >= 7:
-        assert good.topic_id == found.topic_id
+        assert good.topic_id == described.topic_id
 
 
 @for_each("version", versions(ApiKey.DELETE_TOPICS))
@@ -144,7 +144,7 @@ def test_single_configs_are_changed_and_take_effect(memory: MemoryBroker, client
 def test_resources_are_listed(client: Client, version: int) -> None:
     create(client, 7, "orders")
     response = client.ask(c.ListConfigResourcesRequest(), version, c.ListConfigResourcesResponse)
-    listed = {(found.resource_type, found.resource_name) for found in response.config_resources}
+    listed = {(resource.resource_type, resource.resource_name) for resource in response.config_resources}
     assert listed == (set() if version == 0 else {(TOPIC, "orders"), (BROKER, "1"), (LOGGER, "1")})
 
 

@@ -73,9 +73,9 @@ class TestReplay:
         with monkeypatch.context() as patch:
             Fails(patch, GroupCoordinator, "replay")
             assert commit(client, "t", 7, group_id=_group_of(memory, shard.partition.index)) == {E.NOT_COORDINATOR}
-        (answer,) = waiting.answers()
-        assert isinstance(answer, g.JoinGroupResponse)
-        assert answer.error_code == E.NOT_COORDINATOR
+        (response,) = waiting.answers()
+        assert isinstance(response, g.JoinGroupResponse)
+        assert response.error_code == E.NOT_COORDINATOR
 
     def test_a_transaction_coordinator_is_loaded_again(
         self, memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
@@ -233,8 +233,8 @@ def _initialize(client: Client, start_offset: int) -> int:
         group_id="g",
         topics=[s.InitializeStateData(topic_id=_t(client), partitions=[partition])],
     )
-    answer = client.ask(request, 0, s.InitializeShareGroupStateResponse)
-    return answer.results[0].partitions[0].error_code
+    response = client.ask(request, 0, s.InitializeShareGroupStateResponse)
+    return response.results[0].partitions[0].error_code
 
 
 def _start_offset(client: Client) -> int:
@@ -247,8 +247,8 @@ def _start_offset(client: Client) -> int:
             )
         ],
     )
-    answer = client.ask(request, 0, s.ReadShareGroupStateSummaryResponse)
-    return answer.results[0].partitions[0].start_offset
+    response = client.ask(request, 0, s.ReadShareGroupStateSummaryResponse)
+    return response.results[0].partitions[0].start_offset
 
 
 def _t(client: Client) -> bytes:
@@ -275,4 +275,4 @@ def test_a_write_that_lacks_replicas_is_a_warning(
     monkeypatch.setattr(coordinator_runtime, "append_records", refuse)
     with caplog.at_level("WARNING"):
         assert commit(client, "t", 5) != {0}
-    assert [one.levelname for one in caplog.records if one.message.startswith("Cannot write to")] == [level]
+    assert [record.levelname for record in caplog.records if record.message.startswith("Cannot write to")] == [level]

@@ -60,13 +60,13 @@ def filled(data_dir) -> g.JoinGroupResponse:
 
 
 def groups_listed(client: Client) -> tuple[int, set[str]]:
-    answer = client.ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse)
-    return answer.error_code, {group.group_id for group in answer.groups}
+    response = client.ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse)
+    return response.error_code, {group.group_id for group in response.groups}
 
 
 def transactions_listed(client: Client) -> tuple[int, set[str]]:
-    answer = client.ask(t.ListTransactionsRequest(), 2, t.ListTransactionsResponse)
-    return answer.error_code, {one.transactional_id for one in answer.transaction_states}
+    response = client.ask(t.ListTransactionsRequest(), 2, t.ListTransactionsResponse)
+    return response.error_code, {transaction.transactional_id for transaction in response.transaction_states}
 
 
 def described(client: Client) -> int:
@@ -161,8 +161,8 @@ def test_a_marker_written_during_loading_is_read_from_the_log(data_dir) -> None:
             )
         ],
     )
-    found = client.ask(request, 9, o.OffsetFetchResponse).groups[0].topics[0].partitions[0]
-    assert (found.error_code, found.committed_offset) == (0, 7)
+    partition = client.ask(request, 9, o.OffsetFetchResponse).groups[0].topics[0].partitions[0]
+    assert (partition.error_code, partition.committed_offset) == (0, 7)
     memory.close()
 
 
@@ -171,8 +171,8 @@ def test_offsets_of_a_topic_deleted_during_loading_are_deleted(data_dir) -> None
     memory = broker(data_dir)
     client = memory.client()
     topics = [DeleteTopicState(name="t")]
-    answer = client.ask(DeleteTopicsRequest(topics=topics), 6, DeleteTopicsResponse)
-    assert answer.responses[0].error_code == 0
+    response = client.ask(DeleteTopicsRequest(topics=topics), 6, DeleteTopicsResponse)
+    assert response.responses[0].error_code == 0
     memory.advance(0)
     request = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id="other", topics=None)])
     assert client.ask(request, 9, o.OffsetFetchResponse).groups[0].topics == []
@@ -210,7 +210,11 @@ def test_steps_of_a_load_are_bounded_by_what_records_cost(tmp_path) -> None:
     for member in range(100):
         result.records.append(records.group_metadata(f"g{member}", GroupMetadataValue(protocol_type="consumer")))
     memory.broker.group_coordinators.handle("g", lambda _groups, _at: result)
-    (partition,) = [one for one in memory.broker.partitions.of_topic("__consumer_offsets") if one.log.log_end_offset]
+    (partition,) = [
+        candidate
+        for candidate in memory.broker.partitions.of_topic("__consumer_offsets")
+        if candidate.log.log_end_offset
+    ]
     loaded = GroupCoordinator(GroupConfig(), str)
     counts = [0, *replay_log(partition, group_replay(loaded, Moment(0.0, 0)))]
     steps = [after - before for before, after in pairwise(counts)]

@@ -82,21 +82,21 @@ class TestGroups:
         assert fetch(client(cluster, 1), "t") == 8
 
     def test_who_waits_is_answered_when_the_leadership_ends(self, cluster) -> None:
-        one, two = client(cluster, 1), client(cluster, 1)
-        stable(one)
-        member = two.ask(join_request(), 9, g.JoinGroupResponse)
-        two.send(join_request(member.member_id), 9)
-        assert two.answers() == []
+        first, second = client(cluster, 1), client(cluster, 1)
+        stable(first)
+        member = second.ask(join_request(), 9, g.JoinGroupResponse)
+        second.send(join_request(member.member_id), 9)
+        assert second.answers() == []
         cluster.move(OFFSETS, OF_GROUP, 2)
-        (answer,) = two.answers()
-        assert answer.error_code == E.NOT_COORDINATOR
+        (response,) = second.answers()
+        assert response.error_code == E.NOT_COORDINATOR
 
     def test_a_coordinator_stays_when_only_the_epoch_changes(self, cluster) -> None:
-        one = client(cluster, 1)
-        joined = stable(one)
+        first = client(cluster, 1)
+        joined = stable(first)
         cluster.move(OFFSETS, OF_GROUP, 1)
-        assert heartbeat(one, joined) == 0
-        assert commit(one, "t", 3, group_id="h") == {0}
+        assert heartbeat(first, joined) == 0
+        assert commit(first, "t", 3, group_id="h") == {0}
 
     def test_a_load_is_discarded_when_the_leadership_has_ended(self, cluster) -> None:
         assert commit(client(cluster, 1), "t", 7) == {0}
@@ -124,8 +124,10 @@ class TestFollowers:
         topic_id = cluster.brokers[1].broker.image.topics[OFFSETS].topic_id
         cluster.commit(m.PartitionChangeRecord(partition_id=OF_GROUP, topic_id=topic_id, isr=[1, 2]))
         asking = client(cluster, 1)
-        asked = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
-        request = o.OffsetCommitRequest(group_id="g", topics=[o.OffsetCommitRequestTopic(name="t", partitions=[asked])])
+        partition = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=7)
+        request = o.OffsetCommitRequest(
+            group_id="g", topics=[o.OffsetCommitRequestTopic(name="t", partitions=[partition])]
+        )
         asking.send(request, 9)
         cluster.settle()
         assert asking.answers() == []
@@ -134,14 +136,14 @@ class TestFollowers:
     def test_it_ends_with_an_error(self, cluster) -> None:
         asking = self.wait(cluster)
         cluster.advance(5.0)
-        (answer,) = asking.answers()
-        assert answer.topics[0].partitions[0].error_code == E.COORDINATOR_NOT_AVAILABLE
+        (response,) = asking.answers()
+        assert response.topics[0].partitions[0].error_code == E.COORDINATOR_NOT_AVAILABLE
 
     def test_it_ends_with_the_leadership(self, cluster) -> None:
         asking = self.wait(cluster)
         cluster.move(OFFSETS, OF_GROUP, 2)
-        (answer,) = asking.answers()
-        assert answer.topics[0].partitions[0].error_code == E.NOT_COORDINATOR
+        (response,) = asking.answers()
+        assert response.topics[0].partitions[0].error_code == E.NOT_COORDINATOR
         cluster.settle()
         assert fetch(client(cluster, 2), "t") == 7  # it may have been replicated all the same
 
@@ -149,37 +151,37 @@ class TestFollowers:
         """Until then neither it nor the one before is returned: after 5 s the error is COORDINATOR_LOAD_IN_PROGRESS."""
         self.wait(cluster)
         reading = client(cluster, 1)
-        asked = o.OffsetFetchRequestGroup(
+        group = o.OffsetFetchRequestGroup(
             group_id="g", topics=[o.OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
         )
         for _ in range(2):
-            reading.send(o.OffsetFetchRequest(groups=[asked]), 8)
+            reading.send(o.OffsetFetchRequest(groups=[group]), 8)
             cluster.advance(4.9)
             assert reading.answers() == []
             cluster.advance(0.2)
-            (answer,) = reading.answers()
-            assert answer.groups[0].error_code == E.COORDINATOR_LOAD_IN_PROGRESS
-        reading.send(o.OffsetFetchRequest(groups=[asked]), 8)
+            (response,) = reading.answers()
+            assert response.groups[0].error_code == E.COORDINATOR_LOAD_IN_PROGRESS
+        reading.send(o.OffsetFetchRequest(groups=[group]), 8)
         cluster.settle()
         topic_id = cluster.brokers[1].broker.image.topics[OFFSETS].topic_id
         cluster.commit(m.PartitionChangeRecord(partition_id=OF_GROUP, topic_id=topic_id, isr=[1]))
-        (answer,) = reading.answers()
-        assert answer.groups[0].topics[0].partitions[0].committed_offset == 7
+        (response,) = reading.answers()
+        assert response.groups[0].topics[0].partitions[0].committed_offset == 7
 
     def test_it_ends_when_the_follower_leaves_the_isr(self, cluster) -> None:
         asking = self.wait(cluster)
         topic_id = cluster.brokers[1].broker.image.topics[OFFSETS].topic_id
         cluster.commit(m.PartitionChangeRecord(partition_id=OF_GROUP, topic_id=topic_id, isr=[1]))
-        (answer,) = asking.answers()
-        assert answer.topics[0].partitions[0].error_code == 0
+        (response,) = asking.answers()
+        assert response.topics[0].partitions[0].error_code == 0
 
 
 def end_offset(cluster: MemoryCluster, partition: int, broker: int) -> int:
     """What a reader of committed data sees of topic t."""
-    asked = lo.ListOffsetsTopic(name="t", partitions=[lo.ListOffsetsPartition(partition_index=partition, timestamp=-1)])
-    request = lo.ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=[asked])
-    answer = client(cluster, broker).ask(request, 7, lo.ListOffsetsResponse)
-    return answer.topics[0].partitions[0].offset
+    topic = lo.ListOffsetsTopic(name="t", partitions=[lo.ListOffsetsPartition(partition_index=partition, timestamp=-1)])
+    request = lo.ListOffsetsRequest(replica_id=-1, isolation_level=1, topics=[topic])
+    response = client(cluster, broker).ask(request, 7, lo.ListOffsetsResponse)
+    return response.topics[0].partitions[0].offset
 
 
 class Producer(TransactionalClient):
@@ -193,17 +195,17 @@ class Producer(TransactionalClient):
         asking = client(self.cluster, broker)
         asking.send(request, version)
         self.cluster.advance(settle_s)
-        (answer,) = asking.answers()
-        return answer
+        (response,) = asking.answers()
+        return response
 
     def write(self, *values: bytes, partition: int, broker: int, version: int = 12, settle_s: float = 0.0) -> int:
-        answer = self.ask(broker, self.produce_request(*values, partition=partition), version, settle_s)
-        return answer.responses[0].partition_responses[0].error_code
+        response = self.ask(broker, self.produce_request(*values, partition=partition), version, settle_s)
+        return response.responses[0].partition_responses[0].error_code
 
     def finish(self, broker: int = 1, *, commit: bool = True) -> int:
-        answer = self.ask(broker, self.end_request(commit), 5)
-        self.take_end(answer)
-        return answer.error_code
+        response = self.ask(broker, self.end_request(commit), 5)
+        self.take_end(response)
+        return response.error_code
 
     def add_to(self, broker: int, *places: tuple[str, int]) -> list[int]:
         self.client = client(self.cluster, broker)

@@ -53,10 +53,10 @@ def read_from_disk(memory: MemoryBroker, files: ColdFiles) -> None:
 
 
 def answer_of(client: Client) -> list[FetchResponsePartitionData]:
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert answer.error_code == 0
-    return answer.responses[0].partitions
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert response.error_code == 0
+    return response.responses[0].partitions
 
 
 def lead_in_epoch(memory: MemoryBroker, index: int, epoch: int) -> None:
@@ -83,7 +83,7 @@ def test_a_topic_that_was_deleted_while_the_disk_was_read_is_an_error_of_its_par
     memory.client().send(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3)
     memory.disk.held.append(lookup)
     memory.disk.run()
-    assert {one.error_code for one in answer_of(client)} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert {partition.error_code for partition in answer_of(client)} == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
 def test_a_leader_epoch_that_ended_while_the_disk_was_read_is_fenced(memory: MemoryBroker, files: ColdFiles) -> None:
@@ -103,7 +103,7 @@ def test_records_that_came_while_others_were_served_end_the_wait(
     client.send(fetch(*(at(0, index) for index in range(1, 40)), max_wait_ms=WAIT_MS), 12)
     append(memory, "t", b"c", partition=1)  # which was read with the first ten
     memory.advance(0)
-    partitions = {one.partition_index: one for one in answer_of(client)}
+    partitions = {partition.partition_index: partition for partition in answer_of(client)}
     assert values(partitions[1]) == [(0, b"c")]
     assert len(partitions) == 39
 
@@ -127,8 +127,8 @@ def test_another_leader_epoch_ends_the_wait_of_a_parked_fetch(memory: MemoryBrok
     client.send(fetch(at(0, 1, current_leader_epoch=partition.leader_epoch), max_wait_ms=WAIT_MS), 12)
     lead_in_epoch(memory, 1, partition.leader_epoch + 1)
     append(memory, "t", b"c", partition=1)
-    (answer,) = answer_of(client)
-    assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
+    (response,) = answer_of(client)
+    assert response.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_a_parked_fetch_whose_session_was_closed_is_answered_in_it(memory: MemoryBroker) -> None:
@@ -139,7 +139,7 @@ def test_a_parked_fetch_whose_session_was_closed_is_answered_in_it(memory: Memor
     client.send(fetch(session_epoch=1, session_id=opened.session_id, max_wait_ms=WAIT_MS), 12)
     memory.broker.fetch_sessions.close(opened.session_id)
     append(memory, "t", b"c", partition=1)
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert answer.session_id == opened.session_id
-    assert values(answer.responses[0].partitions[0]) == [(0, b"c")]
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert response.session_id == opened.session_id
+    assert values(response.responses[0].partitions[0]) == [(0, b"c")]

@@ -35,8 +35,8 @@ def flip_in_batch(path: Path, number: int) -> None:
 
 
 def read(broker: MemoryBroker, offset: int = 0, max_bytes: int = 1 << 20) -> FetchResponsePartitionData:
-    asked = fetch(at(offset, max_bytes=max_bytes), at(0, 1))
-    return broker.client().ask(asked, 12, FetchResponse).responses[0].partitions[0]
+    request = fetch(at(offset, max_bytes=max_bytes), at(0, 1))
+    return broker.client().ask(request, 12, FetchResponse).responses[0].partitions[0]
 
 
 def test_whole_batches_are_read_as_without_the_check(tmp_path: Path) -> None:
@@ -63,11 +63,13 @@ def test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it(
         assert values(read(broker, number + 1))[0] == (number + 1, VALUE)
     assert append(broker, "t", b"v") == 3
     assert values(read(broker, 3)) == [(3, b"v")]
-    (told,) = [
-        one for one in caplog.messages if f"the CRC of the record batch at offset {number} does not match" in one
+    (line,) = [
+        message
+        for message in caplog.messages
+        if f"the CRC of the record batch at offset {number} does not match" in message
     ]
-    assert "Partition t-0 is damaged" in told
-    assert "barnabas storage check" in told
+    assert "Partition t-0 is damaged" in line
+    assert "barnabas storage check" in line
     assert not broker.broker.partitions.offline
     broker.close()
 
@@ -75,9 +77,9 @@ def test_a_batch_with_a_wrong_crc_fails_only_the_reads_that_cross_it(
 def test_without_the_check_the_reader_gets_the_batch(tmp_path: Path) -> None:
     broker = opened(tmp_path, {})
     flip_in_batch(tmp_path, 1)
-    answer = read(broker)
-    assert answer.error_code == 0
-    assert [one.crc_is_valid() for one in iter_batches(memoryview(answer.records))] == [True, False, True]
+    response = read(broker)
+    assert response.error_code == 0
+    assert [batch.crc_is_valid() for batch in iter_batches(memoryview(response.records))] == [True, False, True]
     assert not broker.broker.partitions.offline
     broker.close()
 
@@ -85,11 +87,11 @@ def test_without_the_check_the_reader_gets_the_batch(tmp_path: Path) -> None:
 def test_what_is_sent_are_the_bytes_that_were_checked(tmp_path: Path) -> None:
     broker = opened(tmp_path, CHECKED)
     log = broker.broker.partitions.get("t", 0).log
-    found = log.read(0, 1 << 20, limit_offset=3, min_one_batch=True).slice
-    assert found is not None
-    assert found.is_in_memory
+    piece = log.read(0, 1 << 20, limit_offset=3, min_one_batch=True).slice
+    assert piece is not None
+    assert piece.is_in_memory
     flip_in_batch(tmp_path, 0)
-    assert values(FetchResponsePartitionData(records=found.read())) == [(offset, VALUE) for offset in range(3)]
+    assert values(FetchResponsePartitionData(records=piece.read())) == [(offset, VALUE) for offset in range(3)]
     with pytest.raises(DamagedLog):
         log.read(0, 1 << 20, limit_offset=3, min_one_batch=True)
     broker.close()

@@ -211,9 +211,9 @@ def test_the_lookups_of_a_cold_fetch_wait_in_a_thread(memory: MemoryBroker, file
     assert client.answers() == []
     assert len(memory.disk.held) == 1
     files.run(memory.disk)
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    first, second = answer.responses[0].partitions
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    first, second = response.responses[0].partitions
     assert [offset for offset, _ in records_of(first)] == [15]
     assert [offset for offset, _ in records_of(second)] == list(range(20))
     assert files.waits == []
@@ -224,9 +224,9 @@ def test_a_lookup_in_an_open_segment_waits_in_a_thread(memory: MemoryBroker, fil
     for offset in (15, 3):
         client.send(fetch(at(offset)), 12)
         files.run(memory.disk)
-        (answer,) = client.answers()
-        assert isinstance(answer, FetchResponse)
-        assert records_of(answer.responses[0].partitions[0])[0][0] == offset
+        (response,) = client.answers()
+        assert isinstance(response, FetchResponse)
+        assert records_of(response.responses[0].partitions[0])[0][0] == offset
     assert files.waits == []
     again = client.ask(fetch(at(3)), 12, FetchResponse)
     assert records_of(again.responses[0].partitions[0])[0][0] == 3
@@ -236,8 +236,8 @@ def test_a_cold_fetch_may_wait_for_records_afterwards(memory: MemoryBroker, file
     client = memory.client()
     client.send(fetch(at(0), at(21, 1), min_bytes=30_000, max_wait_ms=5000), 12)
     files.run(memory.disk)
-    (answer,) = client.answers()  # the segment ends there
-    assert isinstance(answer, FetchResponse)
+    (response,) = client.answers()  # the segment ends there
+    assert isinstance(response, FetchResponse)
     client.send(fetch(at(20), at(21, 1), min_bytes=2000, max_wait_ms=5000), 12)
     while memory.disk.held:
         files.run(memory.disk)
@@ -261,9 +261,12 @@ def test_a_failure_of_the_thread_is_the_answer_of_the_partition(
             work()
         except OSError as error:
             then(error)
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert [one.error_code for one in answer.responses[0].partitions] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert [partition.error_code for partition in response.responses[0].partitions] == [
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        0,
+    ]
 
 
 def test_a_client_may_disconnect_meanwhile(memory: MemoryBroker, files: ColdFiles) -> None:

@@ -30,9 +30,9 @@ def client(memory: MemoryBroker) -> Client:
 def test_every_version_by_name_reads_what_was_written(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", b"a", b"b")
     request = fetch(at(0))
-    answer = client.ask(request, version, FetchResponse).responses[0]
-    assert answer.topic == "t"
-    partition = answer.partitions[0]
+    response = client.ask(request, version, FetchResponse).responses[0]
+    assert response.topic == "t"
+    partition = response.partitions[0]
     assert (partition.error_code, partition.high_watermark, partition.last_stable_offset) == (0, 2, 2)
     assert values(partition) == [(0, b"a"), (1, b"b")]
 
@@ -41,15 +41,15 @@ def test_every_version_by_name_reads_what_was_written(memory: MemoryBroker, clie
 def test_every_version_by_id_reads_what_was_written(memory: MemoryBroker, client: Client, version: int) -> None:
     append(memory, "t", b"a", b"b")
     topic_id = memory.broker.image.topics["t"].topic_id
-    answer = client.ask(fetch(at(0), topic_id=topic_id), version, FetchResponse).responses[0]
-    assert answer.topic_id == topic_id
-    assert values(answer.partitions[0]) == [(0, b"a"), (1, b"b")]
+    response = client.ask(fetch(at(0), topic_id=topic_id), version, FetchResponse).responses[0]
+    assert response.topic_id == topic_id
+    assert values(response.partitions[0]) == [(0, b"a"), (1, b"b")]
 
 
 def test_an_unknown_topic_id_is_an_error(client: Client) -> None:
     """R22."""
-    answer = client.ask(fetch(at(0), topic_id=b"x" * 16), 13, FetchResponse)
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    response = client.ask(fetch(at(0), topic_id=b"x" * 16), 13, FetchResponse)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 @pytest.mark.parametrize(
@@ -65,8 +65,8 @@ def test_an_error_is_reported_for_its_partition_only(
     memory: MemoryBroker, client: Client, partition: FetchRequestFetchPartition, code: ErrorCode
 ) -> None:
     append(memory, "t", b"a", partition=1)
-    answer = client.ask(fetch(partition, at(0, partition=1), max_wait_ms=1000), 12, FetchResponse)
-    wrong, right = answer.responses[0].partitions
+    response = client.ask(fetch(partition, at(0, partition=1), max_wait_ms=1000), 12, FetchResponse)
+    wrong, right = response.responses[0].partitions
     assert wrong.error_code == code
     assert wrong.high_watermark == -1
     assert values(right) == [(0, b"a")]
@@ -75,17 +75,17 @@ def test_an_error_is_reported_for_its_partition_only(
 def test_an_older_leader_epoch_is_fenced(memory: MemoryBroker, client: Client) -> None:
     """R3."""
     memory.broker.partitions.get("t", 0).leader_epoch = 5
-    answer = client.ask(fetch(at(0, current_leader_epoch=4)), 12, FetchResponse)
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+    response = client.ask(fetch(at(0, current_leader_epoch=4)), 12, FetchResponse)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_a_long_poll_ends_with_an_append(memory: MemoryBroker, client: Client) -> None:
     client.send(fetch(at(0), max_wait_ms=60_000), 12)
     assert client.answers() == []
     append(memory, "t", b"now")
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert values(answer.responses[0].partitions[0]) == [(0, b"now")]
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert values(response.responses[0].partitions[0]) == [(0, b"now")]
 
 
 def test_a_long_poll_is_not_ended_by_another_partition(memory: MemoryBroker, client: Client) -> None:
@@ -99,9 +99,9 @@ def test_a_long_poll_ends_at_max_wait(memory: MemoryBroker, client: Client) -> N
     memory.advance(0.499)
     assert client.answers() == []
     memory.advance(0.001)
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert values(answer.responses[0].partitions[0]) == []
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert values(response.responses[0].partitions[0]) == []
 
 
 def test_a_long_poll_waits_for_min_bytes_over_all_its_partitions(memory: MemoryBroker, client: Client) -> None:
@@ -111,9 +111,9 @@ def test_a_long_poll_waits_for_min_bytes_over_all_its_partitions(memory: MemoryB
     append(memory, "t", b"12345", partition=1)
     assert client.answers() == []
     append(memory, "t", b"12345")
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert [len(values(partition)) for partition in answer.responses[0].partitions] == [2, 1]
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert [len(values(partition)) for partition in response.responses[0].partitions] == [2, 1]
 
 
 def test_appends_of_one_turn_wake_a_reader_once(memory: MemoryBroker, client: Client) -> None:
@@ -134,9 +134,9 @@ def test_appends_of_one_turn_wake_a_reader_once(memory: MemoryBroker, client: Cl
         for number in range(5)
     )
     producer.feed(frames)
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert len(values(answer.responses[0].partitions[0])) == 5
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert len(values(response.responses[0].partitions[0])) == 5
 
 
 def test_a_deleted_topic_ends_the_long_poll(memory: MemoryBroker, client: Client) -> None:
@@ -144,17 +144,17 @@ def test_a_deleted_topic_ends_the_long_poll(memory: MemoryBroker, client: Client
     deleted = memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3, DeleteTopicsResponse)
     assert deleted.responses[0].error_code == 0
     memory.broker.loop.end_turn()
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_the_first_batch_is_whole_even_beyond_every_limit(memory: MemoryBroker, client: Client) -> None:
     """KIP-74."""
     append(memory, "t", bytes(5000))
     append(memory, "t", bytes(5000), partition=1)
-    answer = client.ask(fetch(at(0, max_bytes=10), at(0, partition=1, max_bytes=10), max_bytes=10), 12, FetchResponse)
-    first, second = answer.responses[0].partitions
+    response = client.ask(fetch(at(0, max_bytes=10), at(0, partition=1, max_bytes=10), max_bytes=10), 12, FetchResponse)
+    first, second = response.responses[0].partitions
     assert len(values(first)) == 1
     assert values(second) == []
 
@@ -165,8 +165,8 @@ def test_max_bytes_limits_the_response(memory: MemoryBroker, client: Client) -> 
         for _ in range(4):
             append(memory, "t", bytes(1000), partition=partition)
     request = fetch(*[at(0, partition=partition) for partition in range(3)], max_bytes=6 * size)
-    answer = client.ask(request, 12, FetchResponse)
-    assert [len(values(partition)) for partition in answer.responses[0].partitions] == [4, 2, 0]
+    response = client.ask(request, 12, FetchResponse)
+    assert [len(values(partition)) for partition in response.responses[0].partitions] == [4, 2, 0]
 
 
 def test_fetch_max_bytes_of_the_broker_limits_it_too(tmp_path) -> None:
@@ -174,15 +174,15 @@ def test_fetch_max_bytes_of_the_broker_limits_it_too(tmp_path) -> None:
     memory.create_topic("t")
     for _ in range(10):
         append(memory, "t", bytes(400))
-    answer = memory.client().ask(fetch(at(0)), 12, FetchResponse)
-    assert len(values(answer.responses[0].partitions[0])) == 2
+    response = memory.client().ask(fetch(at(0)), 12, FetchResponse)
+    assert len(values(response.responses[0].partitions[0])) == 2
     memory.close()
 
 
 def test_an_offset_inside_a_batch_gives_the_whole_batch(memory: MemoryBroker, client: Client) -> None:
     append(memory, "t", b"a", b"b", b"c")
-    answer = client.ask(fetch(at(1)), 12, FetchResponse)
-    assert values(answer.responses[0].partitions[0])[0] == (0, b"a")
+    response = client.ask(fetch(at(1)), 12, FetchResponse)
+    assert values(response.responses[0].partitions[0])[0] == (0, b"a")
 
 
 def test_an_open_transaction_holds_back_only_read_committed(memory: MemoryBroker, client: Client) -> None:
@@ -221,10 +221,10 @@ def test_a_diverging_epoch_is_reported(memory: MemoryBroker, client: Client) -> 
     append(memory, "t", b"a", b"b")
     partition.leader_epoch = 3
     append(memory, "t", b"c")
-    answer = client.ask(fetch(at(3, last_fetched_epoch=0), max_wait_ms=60_000), 12, FetchResponse)
-    found = answer.responses[0].partitions[0]
-    assert (found.diverging_epoch.epoch, found.diverging_epoch.end_offset) == (0, 2)
-    assert values(found) == []
+    response = client.ask(fetch(at(3, last_fetched_epoch=0), max_wait_ms=60_000), 12, FetchResponse)
+    fetched = response.responses[0].partitions[0]
+    assert (fetched.diverging_epoch.epoch, fetched.diverging_epoch.end_offset) == (0, 2)
+    assert values(fetched) == []
     right = client.ask(fetch(at(2, last_fetched_epoch=0)), 12, FetchResponse).responses[0].partitions[0]
     assert right.diverging_epoch.epoch == -1
     assert values(right) == [(2, b"c")]
@@ -249,7 +249,7 @@ def test_records_have_the_leader_epoch_of_their_append(memory: MemoryBroker, cli
     memory.broker.partitions.get("t", 0).leader_epoch = 4
     append(memory, "t", b"a")
     data = bytes(client.ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0].records or b"")
-    (found,) = iter_batches(memoryview(data))
-    assert found.partition_leader_epoch == 4
-    assert found.base_timestamp == START_MS
-    assert found.crc_is_valid()
+    (record_batch,) = iter_batches(memoryview(data))
+    assert record_batch.partition_leader_epoch == 4
+    assert record_batch.base_timestamp == START_MS
+    assert record_batch.crc_is_valid()

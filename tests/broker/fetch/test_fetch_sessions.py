@@ -21,9 +21,9 @@ def client(memory: MemoryBroker) -> Client:
 
 
 def start(client: Client, *partitions, **options) -> FetchResponse:
-    answer = client.ask(fetch(*partitions, session_epoch=0, **options), 12, FetchResponse)
-    assert answer.error_code == 0
-    return answer
+    response = client.ask(fetch(*partitions, session_epoch=0, **options), 12, FetchResponse)
+    assert response.error_code == 0
+    return response
 
 
 def next_fetch(session_id: int, epoch: int, *partitions, **options) -> FetchRequest:
@@ -31,8 +31,8 @@ def next_fetch(session_id: int, epoch: int, *partitions, **options) -> FetchRequ
     return fetch(*partitions, session_id=session_id, session_epoch=epoch, **options)
 
 
-def partitions_of(answer: FetchResponse) -> list[int]:
-    return [partition.partition_index for topic in answer.responses for partition in topic.partitions]
+def partitions_of(response: FetchResponse) -> list[int]:
+    return [partition.partition_index for topic in response.responses for partition in topic.partitions]
 
 
 def test_an_incremental_response_has_only_changes(memory: MemoryBroker, client: Client) -> None:
@@ -42,9 +42,9 @@ def test_an_incremental_response_has_only_changes(memory: MemoryBroker, client: 
     nothing = client.ask(next_fetch(first.session_id, 1), 12, FetchResponse)
     assert (nothing.error_code, nothing.session_id, partitions_of(nothing)) == (0, first.session_id, [])
     append(memory, "t", b"a", partition=1)
-    answer = client.ask(next_fetch(first.session_id, 2), 12, FetchResponse)
-    assert partitions_of(answer) == [1]
-    assert values(answer.responses[0].partitions[0]) == [(0, b"a")]
+    response = client.ask(next_fetch(first.session_id, 2), 12, FetchResponse)
+    assert partitions_of(response) == [1]
+    assert values(response.responses[0].partitions[0]) == [(0, b"a")]
     after = client.ask(next_fetch(first.session_id, 3, at(1, partition=1)), 12, FetchResponse)
     assert partitions_of(after) == []
 
@@ -54,9 +54,9 @@ def test_a_waiting_session_is_woken_by_any_of_its_partitions(memory: MemoryBroke
     client.send(next_fetch(first.session_id, 1, max_wait_ms=60_000), 12)
     assert client.answers() == []
     append(memory, "t", b"a", partition=1)
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert partitions_of(answer) == [1]
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert partitions_of(response) == [1]
 
 
 def test_forgotten_partitions_are_not_read_any_more(memory: MemoryBroker, client: Client) -> None:
@@ -82,8 +82,8 @@ def test_epoch_minus_one_closes_the_session(memory: MemoryBroker, client: Client
     """Spark closes its sessions this way when it returns a consumer to its pool."""
     first = start(client, at(0))
     assert len(memory.broker.fetch_sessions) == 1
-    answer = client.ask(fetch(session_id=first.session_id, session_epoch=-1), 12, FetchResponse)
-    assert (answer.error_code, answer.session_id) == (0, 0)
+    response = client.ask(fetch(session_id=first.session_id, session_epoch=-1), 12, FetchResponse)
+    assert (response.error_code, response.session_id) == (0, 0)
     assert len(memory.broker.fetch_sessions) == 0
 
 
@@ -114,8 +114,8 @@ def test_a_session_is_that_of_one_reader(client: Client, other: int) -> None:
 def test_a_session_uses_either_names_or_ids(memory: MemoryBroker, client: Client) -> None:
     first = start(client, at(0))
     topic_id = memory.broker.image.topics["t"].topic_id
-    answer = client.ask(next_fetch(first.session_id, 1, at(0), topic_id=topic_id), 13, FetchResponse)
-    assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+    response = client.ask(next_fetch(first.session_id, 1, at(0), topic_id=topic_id), 13, FetchResponse)
+    assert response.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
 
 
 def test_an_error_is_reported_each_time_and_so_is_its_end(memory: MemoryBroker, client: Client) -> None:
@@ -124,8 +124,8 @@ def test_an_error_is_reported_each_time_and_so_is_its_end(memory: MemoryBroker, 
     memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 3, DeleteTopicsResponse)
     for epoch in (1, 2):
         request = FetchRequest(session_id=first.session_id, session_epoch=epoch, max_wait_ms=60_000, min_bytes=1)
-        answer = client.ask(request, 13, FetchResponse)
-        assert answer.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        response = client.ask(request, 13, FetchResponse)
+        assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_partitions_that_had_records_are_read_last_next_time(memory: MemoryBroker, client: Client) -> None:
@@ -137,8 +137,8 @@ def test_partitions_that_had_records_are_read_last_next_time(memory: MemoryBroke
     assert [bool(partition.records) for partition in first.responses[0].partitions] == [True, False, False]
     orders = []
     for epoch in range(1, 6):
-        answer = client.ask(next_fetch(first.session_id, epoch, max_bytes=10), 12, FetchResponse)
-        orders.append(partitions_of(answer)[0])
+        response = client.ask(next_fetch(first.session_id, epoch, max_bytes=10), 12, FetchResponse)
+        orders.append(partitions_of(response)[0])
     assert set(orders[:3]) == {0, 1, 2}
 
 

@@ -28,15 +28,15 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The directories of the logs that are read."""
-    found: list[str] = []
+    directories: list[str] = []
     original = Log.read
 
     def read(log: Log, *args: Any, **kwargs: Any) -> Any:
-        found.append(log.directory.rpartition("/")[2])
+        directories.append(log.directory.rpartition("/")[2])
         return original(log, *args, **kwargs)
 
     monkeypatch.setattr(Log, "read", read)
-    return found
+    return directories
 
 
 def _parked(memory: MemoryBroker, *indexes: int, **options: Any) -> Client:
@@ -49,10 +49,10 @@ def _parked(memory: MemoryBroker, *indexes: int, **options: Any) -> Client:
 
 def _sizes(client: Client) -> dict[int, int]:
     """By partition: the number of record bytes in the response, without empty partitions."""
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    found = {one.partition_index: len(one.records or b"") for one in answer.responses[0].partitions}
-    return {index: size for index, size in found.items() if size}
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    sizes = {partition.partition_index: len(partition.records or b"") for partition in response.responses[0].partitions}
+    return {index: size for index, size in sizes.items() if size}
 
 
 def test_a_commit_that_makes_min_bytes_visible_ends_the_wait(memory: MemoryBroker) -> None:
@@ -138,12 +138,12 @@ def test_a_parked_fetch_keeps_no_file_open(memory: MemoryBroker) -> None:
     client = _parked(memory, 0, min_bytes=1000)
     segment = memory.broker.partitions.get("t", 0).log.segments.active
     (woken,) = memory.broker.partitions.get("t", 0).waiters
-    assert not any(answer.records for _, answer in woken._attempt.answers.values())  # type: ignore[attr-defined]
+    assert not any(response.records for _, response in woken._attempt.answers.values())  # type: ignore[attr-defined]
     segment.close_file()
     append(memory, "t", b"b" * 2000)
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    assert [value for _, value in values(answer.responses[0].partitions[0])] == [b"a", b"b" * 2000]
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    assert [value for _, value in values(response.responses[0].partitions[0])] == [b"a", b"b" * 2000]
 
 
 def test_the_end_of_a_segment_is_not_waited_for(memory: MemoryBroker) -> None:
@@ -151,5 +151,5 @@ def test_the_end_of_a_segment_is_not_waited_for(memory: MemoryBroker) -> None:
     log = memory.broker.partitions.get("t", 0).log
     log.roll(memory.clock.now)
     append(memory, "t", b"b")
-    answer = memory.client().ask(fetch(at(0), max_wait_ms=5000, min_bytes=100_000), 12, FetchResponse)
-    assert values(answer.responses[0].partitions[0]) == [(0, b"a")]
+    response = memory.client().ask(fetch(at(0), max_wait_ms=5000, min_bytes=100_000), 12, FetchResponse)
+    assert values(response.responses[0].partitions[0]) == [(0, b"a")]

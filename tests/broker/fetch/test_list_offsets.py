@@ -57,9 +57,9 @@ def look_up(client: Client, timestamp: int, version: int = 11, **options) -> Lis
     return client.ask(request, version, ListOffsetsResponse).topics[0].partitions[0]
 
 
-def found(answer: ListOffsetsPartitionResponse) -> tuple[int, int, int]:
-    assert answer.error_code == 0
-    return answer.offset, answer.timestamp, answer.leader_epoch
+def found(partition: ListOffsetsPartitionResponse) -> tuple[int, int, int]:
+    assert partition.error_code == 0
+    return partition.offset, partition.timestamp, partition.leader_epoch
 
 
 @for_each("version", range(1, 12))
@@ -115,10 +115,10 @@ def test_errors_of_list_offsets(memory: MemoryBroker, client: Client) -> None:
 
 
 def test_a_repeated_partition_is_rejected(client: Client) -> None:
-    asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0)]
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
+    partitions = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)])
     answers = client.ask(request, 7, ListOffsetsResponse).topics[0].partitions
-    assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
+    assert [response.error_code for response in answers] == [ErrorCode.INVALID_REQUEST, 0, ErrorCode.INVALID_REQUEST]
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])
@@ -130,10 +130,10 @@ def test_end_offsets_of_leader_epochs(memory: MemoryBroker, client: Client, vers
     append(memory, "t", b"c")
 
     def ask(epoch: int, current: int = -1) -> tuple[int, int, int]:
-        asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
-        request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[asked])])
-        answer = client.ask(request, version, OffsetForLeaderEpochResponse).topics[0].partitions[0]
-        return answer.error_code, answer.leader_epoch, answer.end_offset
+        requested = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
+        request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic="t", partitions=[requested])])
+        response = client.ask(request, version, OffsetForLeaderEpochResponse).topics[0].partitions[0]
+        return response.error_code, response.leader_epoch, response.end_offset
 
     assert ask(0) == (0, 0, 2)
     assert ask(2) == (0, 0, 2)
@@ -144,8 +144,8 @@ def test_end_offsets_of_leader_epochs(memory: MemoryBroker, client: Client, vers
 
 
 def delete(client: Client, offset: int, topic: str = "t", version: int = 2) -> DeleteRecordsPartitionResult:
-    asked = DeleteRecordsPartition(partition_index=0, offset=offset)
-    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[asked])], timeout_ms=1000)
+    partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[partition])], timeout_ms=1000)
     return client.ask(request, version, DeleteRecordsResponse).topics[0].partitions[0]
 
 
@@ -154,8 +154,8 @@ def test_delete_records_moves_the_log_start_offset(memory: MemoryBroker, client:
     """L6."""
     for _ in range(4):
         append(memory, "t", b"a")
-    answer = delete(client, 2, version=version)
-    assert (answer.error_code, answer.low_watermark) == (0, 2)
+    response = delete(client, 2, version=version)
+    assert (response.error_code, response.low_watermark) == (0, 2)
     assert look_up(client, -2).offset == 2
     gone = client.ask(fetch(at(1)), 12, FetchResponse).responses[0].partitions[0]
     assert gone.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -167,8 +167,8 @@ def test_delete_records_beyond_the_high_watermark_is_rejected(memory: MemoryBrok
     """L6."""
     append(memory, "t", b"a")
     for offset in (2, -2):
-        answer = delete(client, offset)
-        assert (answer.error_code, answer.low_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+        response = delete(client, offset)
+        assert (response.error_code, response.low_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
     assert delete(client, 0, topic="missing").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -219,8 +219,8 @@ def test_log_dirs_are_described_with_their_sizes(memory: MemoryBroker, client: C
     if version >= 4:
         assert 0 < whole.usable_bytes <= whole.total_bytes
     request = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="t", partitions=[1, 7])])
-    (asked,) = client.ask(request, version, DescribeLogDirsResponse).results
-    assert [partition.partition_index for topic in asked.topics for partition in topic.partitions] == [1]
+    (result,) = client.ask(request, version, DescribeLogDirsResponse).results
+    assert [partition.partition_index for topic in result.topics for partition in topic.partitions] == [1]
 
 
 def test_a_lookup_in_a_large_batch_is_done_between_the_turns(memory: MemoryBroker) -> None:
@@ -237,6 +237,6 @@ def test_a_lookup_in_a_large_batch_is_done_between_the_turns(memory: MemoryBroke
     partition.timestamp = -1
     assert other.ask(request, 7, ListOffsetsResponse).topics[0].partitions[0].offset == count
     memory.advance(0)
-    (answer,) = client.answers()
-    assert isinstance(answer, ListOffsetsResponse)
-    assert (answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].offset) == (0, -1)
+    (response,) = client.answers()
+    assert isinstance(response, ListOffsetsResponse)
+    assert (response.topics[0].partitions[0].error_code, response.topics[0].partitions[0].offset) == (0, -1)

@@ -48,8 +48,8 @@ def test_a_member_joins_stays_and_leaves(client, group, topic, version):
     assert epoch >= 1
     stays = beat(client, group, member_id, epoch, version=version, owned=given(joined))
     assert (stays.error_code, stays.member_id, stays.member_epoch, stays.assignment) == (0, member_id, epoch, None)
-    left = beat(client, group, member_id, -1, version=version)
-    assert (left.error_code, left.member_id, left.member_epoch) == (0, member_id, -1)
+    response = beat(client, group, member_id, -1, version=version)
+    assert (response.error_code, response.member_id, response.member_epoch) == (0, member_id, -1)
     assert beat(client, group, member_id, epoch, version=version).error_code == E.UNKNOWN_MEMBER_ID
 
 
@@ -59,13 +59,13 @@ def test_two_members_share(client, group, topic):
     second = beat(client, group, "m2", 0, subscribed_topic_names=[name])
     assert given(second) == {}
     reduced = beat_until(client, group, "m1", first.member_epoch, given)
-    kept = given(reduced)
-    assert len(kept[topic_id]) == 2
+    owned_partitions = given(reduced)
+    assert len(owned_partitions[topic_id]) == 2
     assert reduced.member_epoch == first.member_epoch
-    done = beat(client, group, "m1", first.member_epoch, owned=kept)
+    done = beat(client, group, "m1", first.member_epoch, owned=owned_partitions)
     assert done.member_epoch > first.member_epoch
     got = beat_until(client, group, "m2", second.member_epoch, given)
-    assert given(got) == {topic_id: {0, 1, 2, 3} - kept[topic_id]}
+    assert given(got) == {topic_id: {0, 1, 2, 3} - owned_partitions[topic_id]}
     assert got.member_epoch == done.member_epoch
 
 
@@ -75,10 +75,15 @@ def test_a_group_is_described(client, group, topic, version):
     joined = join(
         client, group, "m1", subscribed_topic_names=[name], instance_id="i", rack_id="r", server_assignor="range"
     )
-    found = describe(client, group, version)
-    assert (found.error_code, found.group_id, found.group_state, found.assignor_name) == (0, group, "Stable", "range")
-    assert found.group_epoch == found.assignment_epoch == joined.member_epoch
-    (member,) = found.members
+    description = describe(client, group, version)
+    assert (description.error_code, description.group_id, description.group_state, description.assignor_name) == (
+        0,
+        group,
+        "Stable",
+        "range",
+    )
+    assert description.group_epoch == description.assignment_epoch == joined.member_epoch
+    (member,) = description.members
     assert (member.member_id, member.instance_id, member.rack_id) == ("m1", "i", "r")
     assert (member.member_epoch, member.client_id) == (joined.member_epoch, "raw")
     assert (member.subscribed_topic_names, member.subscribed_topic_regex or None) == ([name], None)
@@ -139,18 +144,18 @@ def test_new_partitions_and_topics_are_assigned(client, group, topic, topic_name
 
 def commit(client, group, topic, member_id, epoch, version, offset=7):
     name, topic_id = topic
-    one = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    asked = o.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=[one])
+    committed = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    requested = o.OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=[committed])
     request = o.OffsetCommitRequest(
-        group_id=group, member_id=member_id, generation_id_or_member_epoch=epoch, topics=[asked]
+        group_id=group, member_id=member_id, generation_id_or_member_epoch=epoch, topics=[requested]
     )
     return client(request, version).topics[0].partitions[0].error_code
 
 
 def fetch(client, group, member_id=None, epoch=-1, version=9):
-    asked = o.OffsetFetchRequestGroup(group_id=group, member_id=member_id, member_epoch=epoch, topics=None)
-    (found,) = client(o.OffsetFetchRequest(groups=[asked]), version).groups
-    return found
+    requested = o.OffsetFetchRequestGroup(group_id=group, member_id=member_id, member_epoch=epoch, topics=None)
+    (fetched,) = client(o.OffsetFetchRequest(groups=[requested]), version).groups
+    return fetched
 
 
 def test_offsets_are_committed_and_fetched_with_the_member_epoch(client, group, topic):
@@ -193,6 +198,6 @@ def test_a_group_survives_a_restart(start_broker, topic_name):
     broker.restart()
     client = RawClient(broker.bootstrap)
     client.find(group)
-    answer = beat(client, group, "m1", epoch, owned={topic_id: {0, 1, 2, 3}})
+    response = beat(client, group, "m1", epoch, owned={topic_id: {0, 1, 2, 3}})
     client.close()
-    assert (answer.error_code, answer.member_epoch) == (0, epoch)
+    assert (response.error_code, response.member_epoch) == (0, epoch)

@@ -65,45 +65,45 @@ def beat(client: Client, group: str, epoch: int) -> None:
         fields = (
             {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["t"], "topic_partitions": []} if joins else {}
         )
-        answer = client.ask(ConsumerGroupHeartbeatRequest(**common, **fields), 1, ConsumerGroupHeartbeatResponse)
+        response = client.ask(ConsumerGroupHeartbeatRequest(**common, **fields), 1, ConsumerGroupHeartbeatResponse)
     elif group == SHARE:
         fields = {"subscribed_topic_names": ["t"]} if joins else {"subscribed_topic_names": None}
-        answer = client.ask(ShareGroupHeartbeatRequest(**common, **fields), 1, ShareGroupHeartbeatResponse)
+        response = client.ask(ShareGroupHeartbeatRequest(**common, **fields), 1, ShareGroupHeartbeatResponse)
     else:
         words = StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=["t"])
         topology = StreamsGroupHeartbeatRequestTopology(epoch=0, subtopologies=[words])
         fields = {"topology": topology, "rebalance_timeout_ms": 60_000, "process_id": "p"} if joins else {}
         fields |= {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []} if joins else {}
-        answer = client.ask(StreamsGroupHeartbeatRequest(**common, **fields), 1, StreamsGroupHeartbeatResponse)
-    assert answer.error_code == 0, answer
+        response = client.ask(StreamsGroupHeartbeatRequest(**common, **fields), 1, StreamsGroupHeartbeatResponse)
+    assert response.error_code == 0, response
 
 
 def leave(client: Client, group: str) -> None:
     if group == CLASSIC:
         (described,) = client.ask(g.DescribeGroupsRequest(groups=[CLASSIC]), 6, g.DescribeGroupsResponse).groups
-        members = [g.MemberIdentity(member_id=one.member_id) for one in described.members]
-        answer = client.ask(g.LeaveGroupRequest(group_id=CLASSIC, members=members), 5, g.LeaveGroupResponse)
-        assert answer.error_code == 0
+        members = [g.MemberIdentity(member_id=member.member_id) for member in described.members]
+        response = client.ask(g.LeaveGroupRequest(group_id=CLASSIC, members=members), 5, g.LeaveGroupResponse)
+        assert response.error_code == 0
     else:
         beat(client, group, -1)
 
 
 def listed(client: Client, version: int = 5, **filters: list[str]) -> dict[str, tuple[str, str, str]]:
-    answer = client.ask(g.ListGroupsRequest(**filters), version, g.ListGroupsResponse)
-    assert answer.error_code == 0
-    return {one.group_id: (one.group_type, one.group_state, one.protocol_type) for one in answer.groups}
+    response = client.ask(g.ListGroupsRequest(**filters), version, g.ListGroupsResponse)
+    assert response.error_code == 0
+    return {group.group_id: (group.group_type, group.group_state, group.protocol_type) for group in response.groups}
 
 
 def delete(client: Client, *groups: str) -> dict[str, int]:
-    answer = client.ask(g.DeleteGroupsRequest(groups_names=list(groups)), 2, g.DeleteGroupsResponse)
-    return {one.group_id: one.error_code for one in answer.results}
+    response = client.ask(g.DeleteGroupsRequest(groups_names=list(groups)), 2, g.DeleteGroupsResponse)
+    return {result.group_id: result.error_code for result in response.results}
 
 
 def delete_offset(client: Client, group: str, topic: str) -> tuple[int, int | None]:
     parts = [o.OffsetDeleteRequestPartition(partition_index=0)]
     request = o.OffsetDeleteRequest(group_id=group, topics=[o.OffsetDeleteRequestTopic(name=topic, partitions=parts)])
-    answer = client.ask(request, 0, o.OffsetDeleteResponse)
-    return answer.error_code, answer.topics[0].partitions[0].error_code if answer.topics else None
+    response = client.ask(request, 0, o.OffsetDeleteResponse)
+    return response.error_code, response.topics[0].partitions[0].error_code if response.topics else None
 
 
 def test_every_group_is_listed_with_its_type(client: Client) -> None:
@@ -137,13 +137,13 @@ def test_groups_are_listed_by_state_and_type(client: Client, filters: dict[str, 
 @pytest.mark.parametrize("group", [CONSUMER, SHARE, STREAMS])
 def test_a_group_of_another_type_cannot_be_joined_as_classic(client: Client, group: str) -> None:
     """KIP-1043: up to version 5 such a group is Dead, not an error."""
-    (found,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 6, g.DescribeGroupsResponse).groups
-    assert (found.error_code, found.error_message) == (
+    (described,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 6, g.DescribeGroupsResponse).groups
+    assert (described.error_code, described.error_message) == (
         E.GROUP_ID_NOT_FOUND,
         f"Group {group} is not a classic group.",
     )
-    (found,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 5, g.DescribeGroupsResponse).groups
-    assert (found.error_code, found.group_state) == (0, "Dead")
+    (described,) = client.ask(g.DescribeGroupsRequest(groups=[group]), 5, g.DescribeGroupsResponse).groups
+    assert (described.error_code, described.group_state) == (0, "Dead")
 
 
 def test_only_empty_groups_are_deleted(client: Client) -> None:

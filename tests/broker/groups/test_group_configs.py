@@ -81,7 +81,7 @@ def test_a_config_takes_effect_and_is_described_with_its_synonyms(memory: Memory
     assert change(client, "g", ("share.delivery.count.limit", DELETE, None)) == (0, None)
     assert memory.broker.group_configs("g").share_delivery_count_limit == 5
     listed = client.ask(c.ListConfigResourcesRequest(resource_types=[GROUP]), 1, c.ListConfigResourcesResponse)
-    assert [(found.resource_type, found.resource_name) for found in listed.config_resources] == [(GROUP, "g")]
+    assert [(resource.resource_type, resource.resource_name) for resource in listed.config_resources] == [(GROUP, "g")]
 
 
 def test_configs_of_groups_survive_a_restart(tmp_path) -> None:

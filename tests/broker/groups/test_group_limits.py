@@ -62,9 +62,9 @@ class _World:
         client = self.memory.client()
         client.send(request, version)
         self.memory.advance(0.1)
-        (answer,) = client.answers()
-        assert isinstance(answer, response_class)
-        return answer
+        (response,) = client.answers()
+        assert isinstance(response, response_class)
+        return response
 
     def commit(self, group_id: str) -> int:
         """The error code of a commit from no member."""
@@ -85,9 +85,9 @@ class _World:
         client = self.memory.client()
         client.send(request, 3)
         self.memory.advance(0.1)
-        for answer in client.answers():
-            assert isinstance(answer, JoinGroupResponse)
-            return answer
+        for response in client.answers():
+            assert isinstance(response, JoinGroupResponse)
+            return response
         return None
 
     def heartbeat(self, group_id: str, member_id: str, *topics: str) -> ConsumerGroupHeartbeatResponse:

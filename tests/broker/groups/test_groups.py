@@ -20,14 +20,14 @@ ZERO = bytes(16)
 @pytest.fixture
 def connect(broker):
     """A factory of connections to the shared broker."""
-    made = []
+    clients = []
 
     def new():
-        made.append(RawClient(broker.bootstrap))
-        return made[-1]
+        clients.append(RawClient(broker.bootstrap))
+        return clients[-1]
 
     yield new
-    for client in made:
+    for client in clients:
         client.close()
 
 
@@ -54,23 +54,25 @@ def join_request(group_id, member_id="", **values):
 
 def join(client, group_id, version=9, **values):
     """Join as a new dynamic member and wait for the next generation."""
-    answer = client(join_request(group_id, **values), version)
-    if answer.error_code == E.MEMBER_ID_REQUIRED:
-        answer = client(join_request(group_id, answer.member_id, **values), version)
-    assert answer.error_code == 0, answer
-    return answer
+    response = client(join_request(group_id, **values), version)
+    if response.error_code == E.MEMBER_ID_REQUIRED:
+        response = client(join_request(group_id, response.member_id, **values), version)
+    assert response.error_code == 0, response
+    return response
 
 
 def sync_request(group_id, joined):
     """What a member sends after its JoinGroup; a leader assigns `mine` to itself."""
-    given = [g.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"mine")] if joined.members else []
+    assignments = (
+        [g.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"mine")] if joined.members else []
+    )
     return g.SyncGroupRequest(
         group_id=group_id,
         generation_id=joined.generation_id,
         member_id=joined.member_id,
         protocol_type="consumer",
         protocol_name="range",
-        assignments=given,
+        assignments=assignments,
     )
 
 
@@ -82,13 +84,13 @@ def sync(client, group_id, joined, version=5):
 
 
 def commit_request(group_id, topic="", topic_id=ZERO, partitions=(0,), offset=7, **values):
-    asked = [
+    requested = [
         o.OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="m")
         for index in partitions
     ]
     return o.OffsetCommitRequest(
         group_id=group_id,
-        topics=[o.OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=asked)],
+        topics=[o.OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=requested)],
         **values,
     )
 
@@ -103,18 +105,22 @@ def errors_of(response):
 @for_each("version", range(7))
 def test_find_coordinator_names_this_broker(client, group, version, broker):
     if version >= 4:
-        answer = client(g.FindCoordinatorRequest(coordinator_keys=[group, group + "2"]), version)
-        assert [found.key for found in answer.coordinators] == [group, group + "2"]
-        found = answer.coordinators[0]
+        response = client(g.FindCoordinatorRequest(coordinator_keys=[group, group + "2"]), version)
+        assert [coordinator.key for coordinator in response.coordinators] == [group, group + "2"]
+        coordinator = response.coordinators[0]
     else:
-        found = client(g.FindCoordinatorRequest(key=group), version)
-    assert (found.error_code, f"{found.host}:{found.port}", found.node_id) == (0, broker.bootstrap, 1)
-    assert found.error_message == ("" if version in (0, 4, 5, 6) else "NONE")
+        coordinator = client(g.FindCoordinatorRequest(key=group), version)
+    assert (coordinator.error_code, f"{coordinator.host}:{coordinator.port}", coordinator.node_id) == (
+        0,
+        broker.bootstrap,
+        1,
+    )
+    assert coordinator.error_message == ("" if version in (0, 4, 5, 6) else "NONE")
 
 
 def test_find_coordinator_of_an_unknown_type_is_an_invalid_request(client):
-    answer = client(g.FindCoordinatorRequest(coordinator_keys=["k"], key_type=9), 6)
-    assert [found.error_code for found in answer.coordinators] in ([], [E.INVALID_REQUEST])
+    response = client(g.FindCoordinatorRequest(coordinator_keys=["k"], key_type=9), 6)
+    assert [coordinator.error_code for coordinator in response.coordinators] in ([], [E.INVALID_REQUEST])
 
 
 # ---- members
@@ -143,39 +149,39 @@ def test_a_member_joins_syncs_heartbeats_commits_and_leaves(client, group, topic
     assert errors_of(client(request, version_of_commit)) == [0]
     version_of_leave = min(version, 5)
     if version_of_leave < 3:
-        left = client(g.LeaveGroupRequest(group_id=group, member_id=joined.member_id), version_of_leave)
-        assert left.error_code == 0
+        response = client(g.LeaveGroupRequest(group_id=group, member_id=joined.member_id), version_of_leave)
+        assert response.error_code == 0
     else:
         identity = g.MemberIdentity(member_id=joined.member_id)
-        left = client(g.LeaveGroupRequest(group_id=group, members=[identity]), version_of_leave)
-        assert [(gone.member_id, gone.error_code) for gone in left.members] == [(joined.member_id, 0)]
+        response = client(g.LeaveGroupRequest(group_id=group, members=[identity]), version_of_leave)
+        assert [(gone.member_id, gone.error_code) for gone in response.members] == [(joined.member_id, 0)]
     assert client(g.HeartbeatRequest(**member), 4).error_code == E.UNKNOWN_MEMBER_ID
 
 
 @for_each("version", [*range(7), 7, 8, 9])
 def test_the_protocol_name_of_a_rejected_join_is_null_only_if_the_version_allows(client, group, version):
-    answer = client(join_request("", session_timeout_ms=30_000), version)
-    assert answer.error_code == E.INVALID_GROUP_ID
-    assert answer.protocol_name == (None if version >= 7 else "")
+    response = client(join_request("", session_timeout_ms=30_000), version)
+    assert response.error_code == E.INVALID_GROUP_ID
+    assert response.protocol_name == (None if version >= 7 else "")
 
 
 @for_each("version", range(6))
 def test_leaving_a_group_that_does_not_exist(client, group, version):
     if version < 3:
-        answer = client(g.LeaveGroupRequest(group_id=group, member_id="m"), version)
-        assert answer.error_code == E.UNKNOWN_MEMBER_ID
+        response = client(g.LeaveGroupRequest(group_id=group, member_id="m"), version)
+        assert response.error_code == E.UNKNOWN_MEMBER_ID
     else:
-        answer = client(g.LeaveGroupRequest(group_id=group, members=[g.MemberIdentity(member_id="m")]), version)
-        assert (answer.error_code, [gone.error_code for gone in answer.members]) == (0, [E.UNKNOWN_MEMBER_ID])
+        response = client(g.LeaveGroupRequest(group_id=group, members=[g.MemberIdentity(member_id="m")]), version)
+        assert (response.error_code, [gone.error_code for gone in response.members]) == (0, [E.UNKNOWN_MEMBER_ID])
 
 
 def test_a_second_member_waits_until_the_first_has_joined_again(client, connect, group):
     first = join(client, group)
     sync(client, group, first)
     second = connect()
-    asked = second(join_request(group), 9)
-    assert asked.error_code == E.MEMBER_ID_REQUIRED
-    second.send(join_request(group, asked.member_id), 9)
+    response = second(join_request(group), 9)
+    assert response.error_code == E.MEMBER_ID_REQUIRED
+    second.send(join_request(group, response.member_id), 9)
     beat = g.HeartbeatRequest(group_id=group, generation_id=first.generation_id, member_id=first.member_id)
     while client(beat, 4).error_code != E.REBALANCE_IN_PROGRESS:
         pass
@@ -252,21 +258,21 @@ def test_the_empty_group_id_has_no_members(client, group, request_, version):
 def test_commits_are_answered_for_each_partition(client, group, topic, version):
     topic_id = client.create_topic(topic, partitions=2)
     named = {"topic_id": topic_id} if version >= 10 else {"topic": topic}
-    answer = client(commit_request(group, **named, partitions=(9, 0, 8, 1)), version)
+    response = client(commit_request(group, **named, partitions=(9, 0, 8, 1)), version)
     unknown = E.UNKNOWN_TOPIC_OR_PARTITION
-    assert [(part.partition_index, part.error_code) for part in answer.topics[0].partitions] in (
+    assert [(part.partition_index, part.error_code) for part in response.topics[0].partitions] in (
         [(9, unknown), (0, 0), (8, unknown), (1, 0)],
         [(9, unknown), (8, unknown), (0, 0), (1, 0)],  # Kafka returns the rejected ones first
     )
-    assert answer.topics[0].topic_id == (topic_id if version >= 10 else ZERO)
-    assert answer.topics[0].name == ("" if version >= 10 else topic)
+    assert response.topics[0].topic_id == (topic_id if version >= 10 else ZERO)
+    assert response.topics[0].name == ("" if version >= 10 else topic)
 
 
 @for_each("version", range(2, 11))
 def test_commits_to_topics_that_do_not_exist(client, group, topic, version):
     named = {"topic_id": b"\1" * 16} if version >= 10 else {"topic": topic}
-    answer = client(commit_request(group, **named), version)
-    assert errors_of(answer) == [E.UNKNOWN_TOPIC_ID if version >= 10 else E.UNKNOWN_TOPIC_OR_PARTITION]
+    response = client(commit_request(group, **named), version)
+    assert errors_of(response) == [E.UNKNOWN_TOPIC_ID if version >= 10 else E.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 @pytest.mark.parametrize(("version", "error"), [(8, E.ILLEGAL_GENERATION), (9, E.GROUP_ID_NOT_FOUND)])
@@ -290,21 +296,21 @@ def fetch(client, group_id, version, topic="", topic_id=ZERO, partitions=(0, 1),
     indexes = list(partitions)
     if version >= 8:
         topics = [o.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
-        asked = o.OffsetFetchRequestGroup(group_id=group_id, topics=None if everything else topics)
-        found = client(o.OffsetFetchRequest(groups=[asked]), version).groups[0]
+        requested = o.OffsetFetchRequestGroup(group_id=group_id, topics=None if everything else topics)
+        response = client(o.OffsetFetchRequest(groups=[requested]), version).groups[0]
     else:
         topics = [o.OffsetFetchRequestTopic(name=topic, partition_indexes=indexes)]
-        found = client(o.OffsetFetchRequest(group_id=group_id, topics=None if everything else topics), version)
-    return found.error_code, [
+        response = client(o.OffsetFetchRequest(group_id=group_id, topics=None if everything else topics), version)
+    return response.error_code, [
         (
-            one.name,
-            getattr(one, "topic_id", ZERO),
+            topic_response.name,
+            getattr(topic_response, "topic_id", ZERO),
             [
                 (p.partition_index, p.committed_offset, p.committed_leader_epoch, p.metadata, p.error_code)
-                for p in one.partitions
+                for p in topic_response.partitions
             ],
         )
-        for one in found.topics
+        for topic_response in response.topics
     ]
 
 
@@ -335,9 +341,9 @@ def test_a_group_without_offsets_is_not_an_error(client, group, topic, version):
 
 
 def test_an_unknown_topic_id_is_an_error_of_each_partition(client, group):
-    found = fetch(client, group, 10, topic_id=b"\1" * 16)
+    fetched = fetch(client, group, 10, topic_id=b"\1" * 16)
     unknown = E.UNKNOWN_TOPIC_ID
-    assert found == (0, [("", b"\1" * 16, [(0, -1, -1, "", unknown), (1, -1, -1, "", unknown)])])
+    assert fetched == (0, [("", b"\1" * 16, [(0, -1, -1, "", unknown), (1, -1, -1, "", unknown)])])
 
 
 def test_several_groups_are_fetched_in_one_request(client, group, topic):
@@ -346,17 +352,17 @@ def test_several_groups_are_fetched_in_one_request(client, group, topic):
     client(commit_request(group, topic, offset=1), 9)
     client(commit_request(group + "b", topic, offset=2), 9)
     topics = [o.OffsetFetchRequestTopics(name=topic, partition_indexes=[0])]
-    asked = [
+    groups = [
         o.OffsetFetchRequestGroup(group_id=group, topics=topics),
         o.OffsetFetchRequestGroup(group_id=group + "b", topics=None),
         o.OffsetFetchRequestGroup(group_id=group + "c", topics=None),
     ]
-    answer = client(o.OffsetFetchRequest(groups=asked, require_stable=True), 9)
-    found = {
-        one.group_id: [part.committed_offset for topic in one.topics for part in topic.partitions]
-        for one in answer.groups
+    response = client(o.OffsetFetchRequest(groups=groups, require_stable=True), 9)
+    offsets = {
+        fetched.group_id: [part.committed_offset for topic in fetched.topics for part in topic.partitions]
+        for fetched in response.groups
     }
-    assert found == {group: [1], group + "b": [2], group + "c": []}
+    assert offsets == {group: [1], group + "b": [2], group + "c": []}
 
 
 def test_offsets_are_deleted_unless_unknown(client, group, topic):
@@ -364,10 +370,10 @@ def test_offsets_are_deleted_unless_unknown(client, group, topic):
     client(commit_request(group, topic, partitions=(0, 1)), 9)
     partitions = [o.OffsetDeleteRequestPartition(partition_index=index) for index in (0, 9)]
     topics = [o.OffsetDeleteRequestTopic(name=topic, partitions=partitions)]
-    answer = client(o.OffsetDeleteRequest(group_id=group, topics=topics), 0)
-    assert answer.error_code == 0
-    found = {part.partition_index: part.error_code for part in answer.topics[0].partitions}
-    assert found == {0: 0, 9: E.UNKNOWN_TOPIC_OR_PARTITION}
+    response = client(o.OffsetDeleteRequest(group_id=group, topics=topics), 0)
+    assert response.error_code == 0
+    errors = {part.partition_index: part.error_code for part in response.topics[0].partitions}
+    assert errors == {0: 0, 9: E.UNKNOWN_TOPIC_OR_PARTITION}
     assert [row[1] for row in fetch(client, group, 9, topic)[1][0][2]] == [-1, 7]
 
 
@@ -379,8 +385,8 @@ def test_offsets_of_subscribed_topics_are_not_deleted(client, group, topic):
     joined = join(client, group, protocols=[g.JoinGroupRequestProtocol(name="range", metadata=metadata)])
     sync(client, group, joined)
     topics = [o.OffsetDeleteRequestTopic(name=topic, partitions=[o.OffsetDeleteRequestPartition(partition_index=0)])]
-    answer = client(o.OffsetDeleteRequest(group_id=group, topics=topics), 0)
-    assert (answer.error_code, errors_of(answer)) == (0, [E.GROUP_SUBSCRIBED_TO_TOPIC])
+    response = client(o.OffsetDeleteRequest(group_id=group, topics=topics), 0)
+    assert (response.error_code, errors_of(response)) == (0, [E.GROUP_SUBSCRIBED_TO_TOPIC])
 
 
 def test_the_offsets_of_a_deleted_topic_are_deleted(client, group, topic):
@@ -401,8 +407,10 @@ def test_the_offsets_of_a_deleted_topic_are_deleted(client, group, topic):
 def test_groups_are_described_in_every_version(client, group, topic, version):
     joined = join(client, group)
     sync(client, group, joined)
-    answer = client(g.DescribeGroupsRequest(groups=[group, topic], include_authorized_operations=version >= 3), version)
-    there, missing = answer.groups
+    response = client(
+        g.DescribeGroupsRequest(groups=[group, topic], include_authorized_operations=version >= 3), version
+    )
+    there, missing = response.groups
     assert (there.error_code, there.group_state, there.protocol_type, there.protocol_data) == (
         0,
         "Stable",
@@ -423,9 +431,9 @@ def test_groups_are_described_in_every_version(client, group, topic, version):
 def test_groups_are_listed_in_every_version(client, group, topic, version):
     client.create_topic(topic)
     client(commit_request(group, topic), 9)
-    asked = {"states_filter": ["empty"]} if version >= 4 else {}
-    asked |= {"types_filter": ["Classic"]} if version >= 5 else {}
-    rows = [row for row in client(g.ListGroupsRequest(**asked), version).groups if row.group_id == group]
+    filters = {"states_filter": ["empty"]} if version >= 4 else {}
+    filters |= {"types_filter": ["Classic"]} if version >= 5 else {}
+    rows = [row for row in client(g.ListGroupsRequest(**filters), version).groups if row.group_id == group]
     assert [(row.protocol_type, row.group_state, row.group_type) for row in rows] == [
         ("", "Empty" if version >= 4 else "", "classic" if version >= 5 else "")
     ]
@@ -441,8 +449,8 @@ def test_groups_are_deleted_when_they_are_empty(client, group, topic, version):
     client(commit_request(group, topic), 9)
     live = group + "live"
     sync(client, live, join(client, live))
-    answer = client(g.DeleteGroupsRequest(groups_names=[group, live, topic]), version)
-    found = {result.group_id: result.error_code for result in answer.results}
-    assert found == {group: 0, live: E.NON_EMPTY_GROUP, topic: E.GROUP_ID_NOT_FOUND}
-    assert {result.error_message for result in answer.results} == {None}
+    response = client(g.DeleteGroupsRequest(groups_names=[group, live, topic]), version)
+    errors = {result.group_id: result.error_code for result in response.results}
+    assert errors == {group: 0, live: E.NON_EMPTY_GROUP, topic: E.GROUP_ID_NOT_FOUND}
+    assert {result.error_message for result in response.results} == {None}
     assert fetch(client, group, 9, everything=True) == (0, [])

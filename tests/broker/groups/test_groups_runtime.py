@@ -44,7 +44,9 @@ def memory(tmp_path):
 def offsets_partition(memory, group_id="g"):
     """The partition of the group."""
     (partition,) = [
-        one for one in memory.broker.partitions.of_topic(OFFSETS) if one.log.log_end_offset and _holds(one, group_id)
+        candidate
+        for candidate in memory.broker.partitions.of_topic(OFFSETS)
+        if candidate.log.log_end_offset and _holds(candidate, group_id)
     ]
     return partition
 
@@ -73,7 +75,7 @@ class TestOffsetsTopic:
         )
         stable(memory.client())
         partitions = memory.broker.partitions.of_topic(OFFSETS)
-        assert [one.log.config.segment_bytes for one in partitions] == [1048576] * 3
+        assert [partition.log.config.segment_bytes for partition in partitions] == [1048576] * 3
         memory.close()
 
     def test_without_enough_brokers_there_is_no_coordinator(self, tmp_path):
@@ -104,8 +106,8 @@ class TestOffsetsTopic:
         assert [group.error_code for group in described.groups] == [E.NOT_COORDINATOR]
         deleted = client.ask(g.DeleteGroupsRequest(groups_names=["g"]), 3, g.DeleteGroupsResponse)
         assert [group.error_code for group in deleted.results] == [E.NOT_COORDINATOR]
-        one = o.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
-        old = client.ask(o.OffsetFetchRequest(group_id="g", topics=[one]), 1, o.OffsetFetchResponse)
+        topic = o.OffsetFetchRequestTopic(name="t", partition_indexes=[0])
+        old = client.ask(o.OffsetFetchRequest(group_id="g", topics=[topic]), 1, o.OffsetFetchResponse)
         assert old.topics[0].partitions[0].error_code == E.NOT_COORDINATOR
 
     def test_deleting_it_answers_waiting_members(self, memory):
@@ -115,8 +117,8 @@ class TestOffsetsTopic:
         other.send(join_request(member_id), 9)
         gone = client.ask(DeleteTopicsRequest(topic_names=[OFFSETS]), 5, DeleteTopicsResponse)
         assert gone.responses[0].error_code == 0
-        (answer,) = other.answers()
-        assert answer.error_code == E.NOT_COORDINATOR
+        (response,) = other.answers()
+        assert response.error_code == E.NOT_COORDINATOR
         assert find(client).error_code == 0
         stable(client)
 
@@ -164,8 +166,8 @@ class TestTime:
         client = memory.client()
         stable(client, session_timeout_ms=2000)
         for wrong in (999, 2001):
-            answer = client.ask(join_request(session_timeout_ms=wrong), 9, g.JoinGroupResponse)
-            assert answer.error_code == E.INVALID_SESSION_TIMEOUT
+            response = client.ask(join_request(session_timeout_ms=wrong), 9, g.JoinGroupResponse)
+            assert response.error_code == E.INVALID_SESSION_TIMEOUT
         full = client.ask(join_request(session_timeout_ms=1000), 9, g.JoinGroupResponse)
         assert full.error_code == E.GROUP_MAX_SIZE_REACHED
         memory.close()
@@ -220,8 +222,8 @@ class TestRestart:
         joined = stable(client)
         other.send(join_request(member_id_of(other)), 9)
         memory.broker.group_coordinators.stop()
-        (answer,) = other.answers()
-        assert answer.error_code == E.NOT_COORDINATOR
+        (response,) = other.answers()
+        assert response.error_code == E.NOT_COORDINATOR
         assert heartbeat(client, joined) == 0, "the group is in the log as before"
         memory.close()
 
@@ -235,8 +237,8 @@ class TestTheLog:
         resource = IncrementalAlterConfigsRequestAlterConfigsResource(
             resource_type=2, resource_name=OFFSETS, configs=[change]
         )
-        answer = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse)
-        assert answer.responses[0].error_code == 0
+        response = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse)
+        assert response.responses[0].error_code == 0
 
     def test_a_failed_append_is_answered_with_an_error(self, memory):
         memory.create_topic("t")
@@ -271,8 +273,8 @@ class TestTheLog:
         assert len(batches) > 5
         assert max(batch.size for batch in batches) <= 1000
         assert sum(batch.record_count for batch in batches) == 100
-        answer = client.ask(g.DeleteGroupsRequest(groups_names=["g"]), 3, g.DeleteGroupsResponse)
-        assert answer.results[0].error_code == 0
+        response = client.ask(g.DeleteGroupsRequest(groups_names=["g"]), 3, g.DeleteGroupsResponse)
+        assert response.results[0].error_code == 0
         assert fetch(client, "t") == -1
 
     def test_an_invalid_record_is_skipped_at_load(self, memory, tmp_path):
@@ -291,8 +293,8 @@ class TestTheLog:
 
 
 def test_the_coordinator_has_the_address_that_the_client_connected_to(memory):
-    found = find(memory.client(local=("192.0.2.7", 19092)))
-    assert (found.host, found.port, found.node_id) == ("192.0.2.7", 19092, 1)
+    coordinator = find(memory.client(local=("192.0.2.7", 19092)))
+    assert (coordinator.host, coordinator.port, coordinator.node_id) == ("192.0.2.7", 19092, 1)
 
 
 class TestExpiry:

@@ -50,15 +50,19 @@ def begun(memory: MemoryBroker, version: int = 8, *, stable: bool = False) -> Cl
 
 def group_of(memory: MemoryBroker, client: Client) -> o.OffsetFetchResponseGroup:
     memory.advance(0)
-    (answer,) = client.answers()
-    assert isinstance(answer, o.OffsetFetchResponse)
-    (group,) = answer.groups
+    (response,) = client.answers()
+    assert isinstance(response, o.OffsetFetchResponse)
+    (group,) = response.groups
     return group
 
 
 def offsets_of(group: o.OffsetFetchResponseGroup) -> dict[int, int]:
     assert group.error_code == 0
-    return {one.partition_index: one.committed_offset for topic in group.topics for one in topic.partitions}
+    return {
+        partition.partition_index: partition.committed_offset
+        for topic in group.topics
+        for partition in topic.partitions
+    }
 
 
 @pytest.mark.parametrize("version", [7, 8, 10])
@@ -66,11 +70,13 @@ def test_all_are_answered_and_others_are_served_between_the_pieces(memory: Memor
     client = begun(memory, version)
     assert commit(memory.client(), "t", 100, partitions=[0]) == {0}  # it was read already
     memory.advance(0)
-    (answer,) = client.answers()
-    assert isinstance(answer, o.OffsetFetchResponse)
-    topics = answer.groups[0].topics if version >= 8 else answer.topics
-    found = {one.partition_index: one.committed_offset for topic in topics for one in topic.partitions}
-    assert found == dict.fromkeys(range(PARTITIONS), 1)
+    (response,) = client.answers()
+    assert isinstance(response, o.OffsetFetchResponse)
+    topics = response.groups[0].topics if version >= 8 else response.topics
+    offsets = {
+        partition.partition_index: partition.committed_offset for topic in topics for partition in topic.partitions
+    }
+    assert offsets == dict.fromkeys(range(PARTITIONS), 1)
 
 
 def test_an_offset_is_that_of_its_piece(memory: MemoryBroker) -> None:
@@ -93,7 +99,7 @@ def test_an_offset_of_a_transaction_that_begins_before_its_piece_is_not_stable(m
     assert producer.start() == 0
     assert producer.commit_offset(7, partition=39) == 0
     group = group_of(memory, client)
-    errors = {one.partition_index: one.error_code for topic in group.topics for one in topic.partitions}
+    errors = {item.partition_index: item.error_code for topic in group.topics for item in topic.partitions}
     assert {partition for partition, code in errors.items() if code} == {39}
     assert errors[39] == ErrorCode.UNSTABLE_OFFSET_COMMIT
 

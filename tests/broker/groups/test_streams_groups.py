@@ -71,50 +71,50 @@ def beat(client, group, member_id, epoch, *, active=None, version=1, **fields):
     return client(request, version)
 
 
-def given(answer):
-    if answer.active_tasks is None:
+def given(response):
+    if response.active_tasks is None:
         return None
-    return {each.subtopology_id: sorted(each.partitions) for each in answer.active_tasks}
+    return {each.subtopology_id: sorted(each.partitions) for each in response.active_tasks}
 
 
 def beat_until(client, group, member_id, epoch, condition, **fields):
     """Send heartbeats until a response matches: topics are created asynchronously, assignments have an interval."""
     deadline = Deadline("another response to the heartbeat")
     while True:
-        answer = beat(client, group, member_id, epoch, **fields)
-        assert not answer.error_code, (E(answer.error_code), answer.error_message)
-        if condition(answer):
-            return answer
+        response = beat(client, group, member_id, epoch, **fields)
+        assert not response.error_code, (E(response.error_code), response.error_message)
+        if condition(response):
+            return response
         deadline.check()
         fields.pop("active", None)
-        epoch = answer.member_epoch
+        epoch = response.member_epoch
         time.sleep(0.1)
 
 
-def codes(answer):
-    return {status.status_code for status in answer.status}
+def codes(response):
+    return {status.status_code for status in response.status}
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_member_joins_has_its_topics_created_works_and_leaves(client, group, version):
     client.create_topic(f"{group}-lines", 2)
-    answer = beat(client, group, "m", 0, version=version)
-    assert answer.error_code == E.NONE
-    assert answer.member_id == "m"
-    assert answer.heartbeat_interval_ms > 0
-    assert answer.task_offset_interval_ms == 60_000
+    response = beat(client, group, "m", 0, version=version)
+    assert response.error_code == E.NONE
+    assert response.member_id == "m"
+    assert response.heartbeat_interval_ms > 0
+    assert response.task_offset_interval_ms == 60_000
     everything = {"0": [0, 1], "1": [0, 1]}
-    if given(answer) != everything:
-        answer = beat_until(
-            client, group, "m", answer.member_epoch, lambda found: given(found) == everything, version=version
+    if given(response) != everything:
+        response = beat_until(
+            client, group, "m", response.member_epoch, lambda heartbeat: given(heartbeat) == everything, version=version
         )
     described = client(s.StreamsGroupDescribeRequest(group_ids=[group]), version).groups[0]
     assert (described.error_code, described.group_state, len(described.members)) == (E.NONE, "Stable", 1)
-    assert described.members[0].member_epoch == answer.member_epoch
+    assert described.members[0].member_epoch == response.member_epoch
     commit = o.OffsetCommitRequest(
         group_id=group,
         member_id="m",
-        generation_id_or_member_epoch=answer.member_epoch,
+        generation_id_or_member_epoch=response.member_epoch,
         topics=[
             o.OffsetCommitRequestTopic(
                 name=f"{group}-lines",
@@ -125,8 +125,8 @@ def test_a_member_joins_has_its_topics_created_works_and_leaves(client, group, v
     assert client(commit, 9).topics[0].partitions[0].error_code == E.NONE
     commit.generation_id_or_member_epoch += 1
     assert client(commit, 9).topics[0].partitions[0].error_code == E.STALE_MEMBER_EPOCH
-    left = beat(client, group, "m", -1, version=version)
-    assert (left.error_code, left.member_epoch) == (E.NONE, -1)
+    last_response = beat(client, group, "m", -1, version=version)
+    assert (last_response.error_code, last_response.member_epoch) == (E.NONE, -1)
     assert client(g.DeleteGroupsRequest(groups_names=[group]), 2).results[0].error_code == E.NONE
     gone = client(s.StreamsGroupDescribeRequest(group_ids=[group]), version).groups[0]
     assert gone.error_code == E.GROUP_ID_NOT_FOUND
@@ -134,9 +134,9 @@ def test_a_member_joins_has_its_topics_created_works_and_leaves(client, group, v
 
 def test_internal_topics_get_their_configs(client, group):
     client.create_topic(f"{group}-lines", 1)
-    answer = beat(client, group, "m", 0)
-    if not given(answer):
-        beat_until(client, group, "m", answer.member_epoch, lambda found: bool(given(found)))
+    response = beat(client, group, "m", 0)
+    if not given(response):
+        beat_until(client, group, "m", response.member_epoch, lambda heartbeat: bool(given(heartbeat)))
     request = DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
@@ -151,16 +151,16 @@ def test_internal_topics_get_their_configs(client, group):
 
 
 def test_missing_and_mismatched_topics_are_reported(client, group):
-    answer = beat(client, group, "m", 0)
-    assert [(each.status_code, each.status_detail) for each in answer.status if each.status_code != 5] == [
+    response = beat(client, group, "m", 0)
+    assert [(each.status_code, each.status_detail) for each in response.status if each.status_code != 5] == [
         (MISSING_SOURCE_TOPICS, f"Source topics {group}-lines are missing.")
     ]
     client.create_topic(f"{group}-lines", 3)
     client.create_topic(f"{group}-words", 2)
-    answer = beat_until(
-        client, group, "m", answer.member_epoch, lambda found: INCORRECTLY_PARTITIONED_TOPICS in codes(found)
+    response = beat_until(
+        client, group, "m", response.member_epoch, lambda heartbeat: INCORRECTLY_PARTITIONED_TOPICS in codes(heartbeat)
     )
-    (detail,) = [each.status_detail for each in answer.status if each.status_code == INCORRECTLY_PARTITIONED_TOPICS]
+    (detail,) = [each.status_detail for each in response.status if each.status_code == INCORRECTLY_PARTITIONED_TOPICS]
     assert detail == f"Existing topic {group}-words has different number of partitions: expected 3, found 2"
     described = client(s.StreamsGroupDescribeRequest(group_ids=[group]), 1).groups[0]
     assert described.group_state == "NotReady"
@@ -174,14 +174,18 @@ def test_internal_topics_that_cannot_be_created(client, group):
     (info,) = topology.subtopologies[1].state_changelog_topics
     info.topic_configs = [s.StreamsGroupHeartbeatRequestKeyValue(key="cleanup.policy", value="nonsense")]
 
-    def detail(answer):
-        return [each.status_detail for each in answer.status if each.status_code == MISSING_INTERNAL_TOPICS]
+    def detail(response):
+        return [each.status_detail for each in response.status if each.status_code == MISSING_INTERNAL_TOPICS]
 
-    answer = beat(client, group, "m", 0, topology=topology)
-    answer = beat_until(
-        client, group, "m", answer.member_epoch, lambda found: any("Creation failed" in each for each in detail(found))
+    response = beat(client, group, "m", 0, topology=topology)
+    response = beat_until(
+        client,
+        group,
+        "m",
+        response.member_epoch,
+        lambda heartbeat: any("Creation failed" in each for each in detail(heartbeat)),
     )
-    (text,) = detail(answer)
+    (text,) = detail(response)
     assert "Internal topics are missing: " in text
     assert f"; Creation failed: {group}-counts (" in text
     beat(client, group, "m", -1)
@@ -189,21 +193,29 @@ def test_internal_topics_that_cannot_be_created(client, group):
 
 def test_two_members_share_the_tasks_and_one_stops_them_all(client, group):
     client.create_topic(f"{group}-lines", 2)
-    one = beat(client, group, "one", 0)
-    if given(one) != {"0": [0, 1], "1": [0, 1]}:
-        one = beat_until(
-            client, group, "one", one.member_epoch, lambda found: given(found) == {"0": [0, 1], "1": [0, 1]}
+    beat_response = beat(client, group, "one", 0)
+    if given(beat_response) != {"0": [0, 1], "1": [0, 1]}:
+        beat_response = beat_until(
+            client,
+            group,
+            "one",
+            beat_response.member_epoch,
+            lambda heartbeat: given(heartbeat) == {"0": [0, 1], "1": [0, 1]},
         )
     two = beat(client, group, "two", 0)
     has_less = beat_until(
-        client, group, "one", one.member_epoch, lambda found: given(found) not in (None, {"0": [0, 1], "1": [0, 1]})
+        client,
+        group,
+        "one",
+        beat_response.member_epoch,
+        lambda heartbeat: given(heartbeat) not in (None, {"0": [0, 1], "1": [0, 1]}),
     )
-    kept = given(has_less)
-    one = beat_until(client, group, "one", has_less.member_epoch, lambda found: True, active=kept)
-    two = beat_until(client, group, "two", two.member_epoch, lambda found: bool(given(found)))
-    assert sum(map(len, kept.values())) == sum(map(len, given(two).values())) == 2
-    answer = beat(client, group, "one", one.member_epoch, shutdown_application=True)
-    assert SHUTDOWN in codes(answer)
+    tasks = given(has_less)
+    beat_response = beat_until(client, group, "one", has_less.member_epoch, lambda heartbeat: True, active=tasks)
+    two = beat_until(client, group, "two", two.member_epoch, lambda heartbeat: bool(given(heartbeat)))
+    assert sum(map(len, tasks.values())) == sum(map(len, given(two).values())) == 2
+    response = beat(client, group, "one", beat_response.member_epoch, shutdown_application=True)
+    assert SHUTDOWN in codes(response)
     assert SHUTDOWN in codes(beat(client, group, "two", two.member_epoch))
     for member in ("one", "two"):
         beat(client, group, member, -1)
@@ -214,9 +226,9 @@ def test_refusals(client, group, version):
     client.create_topic(f"{group}-lines", 1)
     assert beat(client, group, "m", 1, version=version).error_code == E.GROUP_ID_NOT_FOUND
     assert beat(client, group, "m", 0, version=version, rebalance_timeout_ms=-1).error_code == E.INVALID_REQUEST
-    answer = beat(client, group, "m", 0, version=version)
+    response = beat(client, group, "m", 0, version=version)
     assert beat(client, group, "n", 1, version=version).error_code == E.UNKNOWN_MEMBER_ID
-    fenced = beat(client, group, "m", answer.member_epoch + 1, version=version)
+    fenced = beat(client, group, "m", response.member_epoch + 1, version=version)
     assert fenced.error_code == E.FENCED_MEMBER_EPOCH
     other = s.StreamsGroupHeartbeatRequestTopology(
         subtopologies=[s.StreamsGroupHeartbeatRequestSubtopology(subtopology_id="0", source_topics=[f"{group}-lines"])]
@@ -256,8 +268,10 @@ def _unreadable(group):
 def test_it_is_listed_with_its_type(client, group):
     client.create_topic(f"{group}-lines", 1)
     beat(client, group, "m", 0)
-    found = [each for each in client(g.ListGroupsRequest(types_filter=["Streams"]), 5).groups if each.group_id == group]
-    assert [(each.protocol_type, each.group_type.lower()) for each in found] == [("streams", "streams")]
+    groups = [
+        each for each in client(g.ListGroupsRequest(types_filter=["Streams"]), 5).groups if each.group_id == group
+    ]
+    assert [(each.protocol_type, each.group_type.lower()) for each in groups] == [("streams", "streams")]
     described = client(g.DescribeGroupsRequest(groups=[group]), 6).groups[0]
     assert described.error_code == E.GROUP_ID_NOT_FOUND
     beat(client, group, "m", -1)

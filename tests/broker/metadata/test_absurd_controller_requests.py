@@ -61,9 +61,9 @@ def send_absurd_values(tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: i
         except (ProtocolError, ValueError):
             continue
         memory.advance(0.05)
-        for answer in client.answers():
-            learned.learn(answer)
-            assert getattr(answer, "error_code", 0) != ErrorCode.UNKNOWN_SERVER_ERROR, (request, answer)
+        for response in client.answers():
+            learned.learn(response)
+            assert getattr(response, "error_code", 0) != ErrorCode.UNKNOWN_SERVER_ERROR, (request, response)
         client.connection.close()
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
     assert memory.node.halt_reason is None

@@ -65,11 +65,11 @@ def test_thousands_of_changes_that_wait_are_made_in_many_turns(queue: Queue) -> 
         queue.add(name)
     assert queue.answers == []
     queue.disk.run()
-    most = made = len(queue.answers)
-    assert made <= IN_PLACE_S / CHANGE_S + 1
+    most = count = len(queue.answers)
+    assert count <= IN_PLACE_S / CHANGE_S + 1
     while len(queue.answers) < 3000:
         queue.fire()
-        most, made = max(most, len(queue.answers) - made), len(queue.answers)
+        most, count = max(most, len(queue.answers) - count), len(queue.answers)
     assert most <= max(SLICE_S, IN_PLACE_S) / CHANGE_S + 1
     assert queue.answers == list(range(3000))
 

@@ -87,8 +87,8 @@ def test_its_broker_registers_and_is_unfenced(node: Combined) -> None:
 def test_a_broker_of_another_process_joins_its_cluster(node: Combined) -> None:
     node.unfence(2)
     topic = CreatableTopic(name="t", num_partitions=2, replication_factor=2)
-    made = node.client().ask(CreateTopicsRequest(topics=[topic]), 7)
-    assert made.topics[0].error_code == 0
+    response = node.client().ask(CreateTopicsRequest(topics=[topic]), 7)
+    assert response.topics[0].error_code == 0
     partitions = node.node.image.topics["t"].partitions
     assert {index: sorted(partition.replicas) for index, partition in partitions.items()} == {0: [1, 2], 1: [1, 2]}
     node.advance(30)
@@ -107,15 +107,15 @@ def test_a_start_after_a_crash_does_not_wait_for_its_own_session(tmp_path: Path)
 
 
 def test_the_channel_answers_later_and_with_the_errors_of_the_network(node: Combined) -> None:
-    found: list[Any] = []
-    node.node.controller_channel.send(AllocateProducerIdsRequest(broker_id=1, broker_epoch=0), found.append)
-    assert found == []
+    outcomes: list[Any] = []
+    node.node.controller_channel.send(AllocateProducerIdsRequest(broker_id=1, broker_epoch=0), outcomes.append)
+    assert outcomes == []
     node.advance(0.01)
-    assert found[0].error_code == ErrorCode.STALE_BROKER_EPOCH
+    assert outcomes[0].error_code == ErrorCode.STALE_BROKER_EPOCH
     node.node.controller_channel.close()
-    node.node.controller_channel.send(AllocateProducerIdsRequest(broker_id=1, broker_epoch=0), found.append)
+    node.node.controller_channel.send(AllocateProducerIdsRequest(broker_id=1, broker_epoch=0), outcomes.append)
     node.advance(0.01)
-    assert found[1].code == ErrorCode.NETWORK_EXCEPTION
+    assert outcomes[1].code == ErrorCode.NETWORK_EXCEPTION
 
 
 def test_the_broker_listener_of_a_single_node_describes_its_quorum(memory: MemoryBroker) -> None:
@@ -126,11 +126,11 @@ def test_the_broker_listener_of_a_single_node_describes_its_quorum(memory: Memor
         DescribeQuorumResponse,
     )
 
-    asked = DescribeQuorumRequestTopicData(
+    topic = DescribeQuorumRequestTopicData(
         topic_name="__cluster_metadata", partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
     )
-    answer = memory.client().ask(DescribeQuorumRequest(topics=[asked]), 2, DescribeQuorumResponse)
-    (partition,) = answer.topics[0].partitions
+    response = memory.client().ask(DescribeQuorumRequest(topics=[topic]), 2, DescribeQuorumResponse)
+    (partition,) = response.topics[0].partitions
     assert (partition.leader_id, [voter.replica_id for voter in partition.current_voters]) == (1, [1])
     refused = memory.client().ask(UnregisterBrokerRequest(broker_id=1), 0, UnregisterBrokerResponse)
     assert refused.error_code == ErrorCode.INVALID_REQUEST

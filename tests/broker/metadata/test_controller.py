@@ -105,10 +105,10 @@ class SingleController:
     def commit(self, validate: Callable[[], Outcome[R]]) -> R:
         answers: list[R | KafkaError] = []
         self.controller.commit(validate, answers.append)
-        (answer,) = answers
-        if isinstance(answer, KafkaError):
-            raise answer
-        return answer
+        (response,) = answers
+        if isinstance(response, KafkaError):
+            raise response
+        return response
 
     def delete(self, name: str) -> None:
         self.commit(lambda: AtOnce(self.controller.local).delete_topics(DeleteTopicsRequest(topic_names=[name])))
@@ -221,8 +221,8 @@ def test_a_changed_default_of_the_broker_reaches_its_topics(tmp_path: Path) -> N
         ],
     )
     request = IncrementalAlterConfigsRequest(resources=[resource])
-    answer = memory.client().ask(request, 1, IncrementalAlterConfigsResponse)
-    assert answer.responses[0].error_code == 0
+    response = memory.client().ask(request, 1, IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == 0
     assert log.config.segment_bytes == 2_000_000
     memory.close()
 

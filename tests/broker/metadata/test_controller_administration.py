@@ -62,11 +62,13 @@ def test_administration_of_topics_and_configs(memory: MemoryController, version:
     changed = client.ask(IncrementalAlterConfigsRequest(resources=[resource]), version)
     assert changed.responses[0].error_code == 0
     assert memory.node.image.config(TOPIC, "t") == {"retention.ms": "60000"}
-    asked = DescribeConfigsResource(resource_type=BROKER, resource_name="3000", configuration_keys=["node.id"])
-    described = client.ask(DescribeConfigsRequest(resources=[asked]), 3 + version)
-    assert [(one.name, one.value) for one in described.results[0].configs] == [("node.id", "3000")]
-    asked.resource_name = "7"
-    other = client.ask(DescribeConfigsRequest(resources=[asked]), 3 + version)
+    config_resource = DescribeConfigsResource(
+        resource_type=BROKER, resource_name="3000", configuration_keys=["node.id"]
+    )
+    described = client.ask(DescribeConfigsRequest(resources=[config_resource]), 3 + version)
+    assert [(config.name, config.value) for config in described.results[0].configs] == [("node.id", "3000")]
+    config_resource.resource_name = "7"
+    other = client.ask(DescribeConfigsRequest(resources=[config_resource]), 3 + version)
     assert other.results[0].error_code == ErrorCode.INVALID_REQUEST
     gone = client.ask(DeleteTopicsRequest(topic_names=["t"]), 4 + version)
     assert gone.responses[0].error_code == 0
@@ -90,7 +92,9 @@ def test_a_reassignment_is_listed_until_its_leader_has_the_new_replicas_in_sync(
         partition_index=0,
         leader_epoch=state.leader_epoch,
         partition_epoch=state.partition_epoch,
-        new_isr_with_epochs=[BrokerState(broker_id=one, broker_epoch=epoch) for one, epoch in epochs.items()],
+        new_isr_with_epochs=[
+            BrokerState(broker_id=replica_id, broker_epoch=epoch) for replica_id, epoch in epochs.items()
+        ],
     )
     request = AlterPartitionRequest(
         broker_id=1,

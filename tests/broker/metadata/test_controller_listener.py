@@ -69,19 +69,19 @@ def fetch(offset: int, epoch: int, *, last_epoch: int = 0, wait_ms: int = 0, **o
 
 
 def test_api_versions_names_the_apis_of_a_controller(memory: MemoryController) -> None:
-    answer = memory.client().ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
-    assert {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys} == {
+    response = memory.client().ask(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 4)
+    assert {key.api_key: (key.min_version, key.max_version) for key in response.api_keys} == {
         int(key): served_versions(key) for key in CONTROLLER_APIS
     }
-    assert {feature.name for feature in answer.finalized_features} >= {"metadata.version", "group.version"}
+    assert {feature.name for feature in response.finalized_features} >= {"metadata.version", "group.version"}
 
 
 @for_each("version", range(12, 19))
 def test_the_metadata_log_is_read_from_its_beginning(memory: MemoryController, version: int) -> None:
     quorum = memory.node.controller.quorum
-    answer = memory.client().ask(fetch(0, quorum.epoch), version)
-    assert answer.error_code == 0
-    (partition,) = answer.responses[0].partitions
+    response = memory.client().ask(fetch(0, quorum.epoch), version)
+    assert response.error_code == 0
+    (partition,) = response.responses[0].partitions
     assert (partition.error_code, partition.high_watermark) == (0, quorum.high_watermark)
     assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (3000, quorum.epoch)
     assert len(partition.records) > 100
@@ -93,8 +93,8 @@ def test_a_broker_registers_catches_up_and_is_unfenced(memory: MemoryController)
     beat = BrokerHeartbeatRequest(broker_id=1, broker_epoch=epoch, current_metadata_offset=epoch - 1, want_fence=True)
     assert not client.ask(beat, 1).is_caught_up
     beat.current_metadata_offset, beat.want_fence = epoch, False
-    answer = client.ask(beat, 2)
-    assert (answer.error_code, answer.is_caught_up, answer.is_fenced) == (0, True, False)
+    response = client.ask(beat, 2)
+    assert (response.error_code, response.is_caught_up, response.is_fenced) == (0, True, False)
     assert not memory.node.image.brokers[1].fenced
     block = client.ask(AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch), 0)
     assert (block.error_code, block.producer_id_start, block.producer_id_len) == (0, 0, 1000)
@@ -113,18 +113,18 @@ def test_a_registration_of_every_version(memory: MemoryController, version: int)
         ],
         log_dirs=[directory(7)] if version >= 2 else [],
     )
-    answer = memory.client().ask(request, version)
-    assert ErrorCode(answer.error_code) in {ErrorCode.NONE, ErrorCode.INVALID_REGISTRATION}
-    assert (answer.error_code == 0) == (version >= 2)
+    response = memory.client().ask(request, version)
+    assert ErrorCode(response.error_code) in {ErrorCode.NONE, ErrorCode.INVALID_REGISTRATION}
+    assert (response.error_code == 0) == (version >= 2)
 
 
 def test_a_silent_broker_is_fenced_when_its_session_ends(memory: MemoryController) -> None:
     memory.unfence(1)
     memory.unfence(2)
-    made = memory.client().ask(
+    response = memory.client().ask(
         CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=2, replication_factor=2)]), 7
     )
-    assert made.topics[0].error_code == 0, made
+    assert response.topics[0].error_code == 0, response
     memory.advance(5)
     memory.heartbeat(2)
     memory.advance(5)
@@ -140,13 +140,13 @@ def test_a_reader_at_the_end_waits_for_the_next_record(memory: MemoryController)
     client.send(fetch(end, quorum.epoch, last_epoch=quorum.epoch, wait_ms=500), 18)
     assert client.answers() == []
     memory.register(1)
-    (answer,) = client.answers()
-    assert len(answer.responses[0].partitions[0].records) > 0
+    (response,) = client.answers()
+    assert len(response.responses[0].partitions[0].records) > 0
 
 
-def partition_of(answer: Any) -> Any:
-    assert answer.error_code == 0, answer
-    return answer.responses[0].partitions[0]
+def partition_of(response: Any) -> Any:
+    assert response.error_code == 0, response
+    return response.responses[0].partitions[0]
 
 
 @for_each(
@@ -166,9 +166,9 @@ def test_a_fetch_with_a_wrong_epoch_is_refused_and_told_the_leader(
     request = fetch(0, epoch)
     for name, value in change.items():
         setattr(request.topics[0].partitions[0], name, value)
-    found = partition_of(memory.client().ask(request, 17))
-    assert found.error_code == error
-    assert (found.current_leader.leader_id, found.current_leader.leader_epoch) == (3000, epoch)
+    partition = partition_of(memory.client().ask(request, 17))
+    assert partition.error_code == error
+    assert (partition.current_leader.leader_id, partition.current_leader.leader_epoch) == (3000, epoch)
 
 
 def test_a_fetch_of_another_cluster_or_topic_is_refused(memory: MemoryController) -> None:
@@ -198,8 +198,8 @@ def test_a_reader_is_answered_at_its_deadline_and_when_its_high_watermark_is_old
     memory.advance(0.4)
     assert client.answers() == []
     memory.advance(0.2)
-    (answer,) = client.answers()
-    assert not partition_of(answer).records
+    (response,) = client.answers()
+    assert not partition_of(response).records
     old = fetch(end, quorum.epoch, last_epoch=quorum.epoch, wait_ms=500)
     old.topics[0].partitions[0].high_watermark = end - 1
     assert partition_of(client.ask(old, 18)).high_watermark == end
@@ -216,10 +216,10 @@ def with_snapshots(path: Path) -> MemoryController:
 
 def fill(memory: MemoryController, *names: str) -> None:
     for name in names:
-        made = memory.client().ask(
+        response = memory.client().ask(
             CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=9, replication_factor=1)]), 7
         )
-        assert made.topics[0].error_code == 0, made
+        assert response.topics[0].error_code == 0, response
 
 
 @pytest.mark.parametrize("version", range(2))
@@ -230,8 +230,8 @@ def test_a_reader_below_the_log_start_reads_the_snapshot(tmp_path: Path, version
     fill(memory, "a", "b", "c", "d")
     assert quorum.log_start_offset > 3
     for offset in (0, 3):
-        found = partition_of(client.ask(fetch(offset, quorum.epoch, last_epoch=quorum.epoch), 17))
-        snapshot = (found.snapshot_id.end_offset, found.snapshot_id.epoch)
+        partition = partition_of(client.ask(fetch(offset, quorum.epoch, last_epoch=quorum.epoch), 17))
+        snapshot = (partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         assert quorum.log_start_offset < snapshot[0] <= quorum.high_watermark
     data = b""
     while True:
@@ -272,10 +272,10 @@ def test_snapshots_are_written_once_and_found_again_after_a_restart(tmp_path: Pa
     assert quorum.has_snapshot((end_offset, epoch))
     assert set(memory.node.image.topics) == {"a", "b", "c"}
     client = memory.client()
-    found = partition_of(client.ask(fetch(end_offset, quorum.epoch, last_epoch=epoch), 17))
-    assert len(found.records) > 0  # the records after the older snapshot are still there
-    found = partition_of(client.ask(fetch(end_offset - 1, quorum.epoch, last_epoch=epoch), 17))
-    assert found.snapshot_id.end_offset > end_offset
+    partition = partition_of(client.ask(fetch(end_offset, quorum.epoch, last_epoch=epoch), 17))
+    assert len(partition.records) > 0  # the records after the older snapshot are still there
+    partition = partition_of(client.ask(fetch(end_offset - 1, quorum.epoch, last_epoch=epoch), 17))
+    assert partition.snapshot_id.end_offset > end_offset
     memory.close()
 
 
@@ -289,15 +289,15 @@ def ask_snapshot(
     version: int = 1,
 ) -> Any:
     """The partition of the answer to a FetchSnapshot of at most 500 bytes."""
-    wanted = FetchSnapshotRequestPartitionSnapshot(
+    requested = FetchSnapshotRequestPartitionSnapshot(
         current_leader_epoch=memory.node.controller.quorum.epoch if epoch is None else epoch,
         snapshot_id=FetchSnapshotRequestSnapshotId(end_offset=snapshot[0], epoch=snapshot[1]),
         position=position,
     )
-    topic = FetchSnapshotRequestTopicSnapshot(name="__cluster_metadata", partitions=[wanted])
-    answer = client.ask(FetchSnapshotRequest(max_bytes=500, topics=[topic]), version)
-    assert answer.error_code == 0
-    return answer.topics[0].partitions[0]
+    topic = FetchSnapshotRequestTopicSnapshot(name="__cluster_metadata", partitions=[requested])
+    response = client.ask(FetchSnapshotRequest(max_bytes=500, topics=[topic]), version)
+    assert response.error_code == 0
+    return response.topics[0].partitions[0]
 
 
 def test_a_snapshot_request_that_is_wrong_as_a_whole(memory: MemoryController) -> None:
@@ -306,8 +306,8 @@ def test_a_snapshot_request_that_is_wrong_as_a_whole(memory: MemoryController) -
     assert wrong.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
     assert client.ask(FetchSnapshotRequest(topics=[]), 1).error_code == ErrorCode.INVALID_REQUEST
     topic = FetchSnapshotRequestTopicSnapshot(name="t", partitions=[FetchSnapshotRequestPartitionSnapshot()])
-    answer = client.ask(FetchSnapshotRequest(topics=[topic]), 1)
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    response = client.ask(FetchSnapshotRequest(topics=[topic]), 1)
+    assert response.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_a_restarted_controller_goes_on_with_new_sessions(tmp_path: Path) -> None:
@@ -361,21 +361,23 @@ def test_describe_quorum_has_the_voter_and_the_readers(memory: MemoryController,
     reader.replica_state = FetchRequestReplicaState(replica_id=7)
     reader.topics[0].partitions[0].replica_directory_id = b"r" * 16
     client.ask(reader, 17)
-    asked = DescribeQuorumRequestTopicData(
+    topic = DescribeQuorumRequestTopicData(
         topic_name="__cluster_metadata", partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
     )
-    answer = client.ask(DescribeQuorumRequest(topics=[asked]), version)
-    (partition,) = answer.topics[0].partitions
+    response = client.ask(DescribeQuorumRequest(topics=[topic]), version)
+    (partition,) = response.topics[0].partitions
     assert (partition.leader_id, partition.leader_epoch) == (3000, quorum.epoch)
     assert [voter.replica_id for voter in partition.current_voters] == [3000]
-    assert [(one.replica_id, one.log_end_offset) for one in partition.observers] == [(7, quorum.high_watermark)]
+    assert [(observer.replica_id, observer.log_end_offset) for observer in partition.observers] == [
+        (7, quorum.high_watermark)
+    ]
     if version >= 2:
         assert partition.observers[0].replica_directory_id == b"r" * 16
-        assert [(node.node_id, node.listeners[0].host, node.listeners[0].port) for node in answer.nodes] == [
+        assert [(node.node_id, node.listeners[0].host, node.listeners[0].port) for node in response.nodes] == [
             (3000, "localhost", 19093)
         ]
-    asked.topic_name = "other"
-    (partition,) = client.ask(DescribeQuorumRequest(topics=[asked]), version).topics[0].partitions
+    topic.topic_name = "other"
+    (partition,) = client.ask(DescribeQuorumRequest(topics=[topic]), version).topics[0].partitions
     assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     memory.advance(301)
     assert quorum.observers() == []
@@ -394,8 +396,8 @@ def test_the_voter_of_a_quorum_of_one_stays(memory: MemoryController) -> None:
     removal = RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=3000)
     assert client.ask(removal, 0).error_code == ErrorCode.VOTER_NOT_FOUND
     update = UpdateRaftVoterRequest(cluster_id=cluster_id, current_leader_epoch=quorum.epoch, voter_id=3001)
-    answer = client.ask(update, 0)
-    assert (answer.error_code, answer.current_leader.leader_id) == (ErrorCode.VOTER_NOT_FOUND, 3000)
+    response = client.ask(update, 0)
+    assert (response.error_code, response.current_leader.leader_id) == (ErrorCode.VOTER_NOT_FOUND, 3000)
 
 
 def test_configured_voters_cannot_be_changed(tmp_path: Path) -> None:
@@ -414,9 +416,9 @@ def test_describe_cluster_has_the_controllers(memory: MemoryController, version:
     if version == 0:  # it knows brokers only
         assert client.ask(DescribeClusterRequest(), 0).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
         return
-    answer = client.ask(DescribeClusterRequest(endpoint_type=2), version)
-    assert (answer.error_code, answer.controller_id, answer.cluster_id) == (0, 3000, memory.node.cluster_id)
-    assert [(one.broker_id, one.host, one.port) for one in answer.brokers] == [(3000, "localhost", 19093)]
+    response = client.ask(DescribeClusterRequest(endpoint_type=2), version)
+    assert (response.error_code, response.controller_id, response.cluster_id) == (0, 3000, memory.node.cluster_id)
+    assert [(broker.broker_id, broker.host, broker.port) for broker in response.brokers] == [(3000, "localhost", 19093)]
     assert client.ask(DescribeClusterRequest(endpoint_type=1), 1).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
     assert client.ask(DescribeClusterRequest(endpoint_type=3), 1).error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
@@ -428,21 +430,21 @@ def test_describe_cluster_has_the_controllers(memory: MemoryController, version:
 def test_an_envelope_has_the_answer_that_the_client_would_get(memory: MemoryController, version: int) -> None:
     memory.unfence(1)
     topic = CreatableTopic(name="t", num_partitions=2, replication_factor=1)
-    answer = memory.client().ask(envelope(CreateTopicsRequest(topics=[topic], timeout_ms=1000), version), 0)
-    assert answer.error_code == 0
-    header, position = parse_response_header(answer.response_data, ApiKey.CREATE_TOPICS, version)
+    response = memory.client().ask(envelope(CreateTopicsRequest(topics=[topic], timeout_ms=1000), version), 0)
+    assert response.error_code == 0
+    header, position = parse_response_header(response.response_data, ApiKey.CREATE_TOPICS, version)
     assert header.correlation_id == 77
-    inner = CreateTopicsResponse.decode(answer.response_data[position:], version)
-    assert [(one.name, one.error_code) for one in inner.topics] == [("t", 0)]
+    inner = CreateTopicsResponse.decode(response.response_data[position:], version)
+    assert [(created.name, created.error_code) for created in inner.topics] == [("t", 0)]
     assert "t" in memory.node.image.topics
 
 
 def test_the_error_of_an_embedded_request_is_in_its_answer(memory: MemoryController) -> None:
     topic = CreatableTopic(name="bad name", num_partitions=1, replication_factor=1)
-    answer = memory.client().ask(envelope(CreateTopicsRequest(topics=[topic]), 7), 0)
-    _, position = parse_response_header(answer.response_data, ApiKey.CREATE_TOPICS, 7)
-    inner = CreateTopicsResponse.decode(answer.response_data[position:], 7)
-    assert (answer.error_code, inner.topics[0].error_code) == (0, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    response = memory.client().ask(envelope(CreateTopicsRequest(topics=[topic]), 7), 0)
+    _, position = parse_response_header(response.response_data, ApiKey.CREATE_TOPICS, 7)
+    inner = CreateTopicsResponse.decode(response.response_data[position:], 7)
+    assert (response.error_code, inner.topics[0].error_code) == (0, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
 @for_each(
@@ -458,8 +460,8 @@ def test_the_error_of_an_embedded_request_is_in_its_answer(memory: MemoryControl
     ],
 )
 def test_a_wrong_envelope_is_refused(memory: MemoryController, changes: dict[str, Any], error: ErrorCode) -> None:
-    answer = memory.client().ask(envelope(CreateTopicsRequest(), 7, **changes), 0)
-    assert (answer.error_code, answer.response_data) == (error, None)
+    response = memory.client().ask(envelope(CreateTopicsRequest(), 7, **changes), 0)
+    assert (response.error_code, response.response_data) == (error, None)
 
 
 def test_only_what_brokers_forward_may_be_in_an_envelope(memory: MemoryController) -> None:

@@ -32,9 +32,9 @@ def answer(request: AssignReplicasToDirsRequest, code: ErrorCode = ErrorCode.NON
                         topic_id=topic.topic_id,
                         partitions=[
                             AssignReplicasToDirsResponsePartitionData(
-                                partition_index=one.partition_index, error_code=int(code)
+                                partition_index=partition.partition_index, error_code=int(code)
                             )
-                            for one in topic.partitions
+                            for partition in topic.partitions
                         ],
                     )
                     for topic in directory.topics
@@ -79,8 +79,8 @@ def test_a_replica_that_the_controller_refuses_is_reported_again_and_the_log_say
         reports.code = ErrorCode.UNKNOWN_TOPIC_ID
         wire.advance(MAX_RETRY_S)
     assert len(reports.requests) > count
-    told = [one.getMessage() for one in caplog.records if "directories of all" in one.getMessage()]
-    assert [text.rpartition(" ")[2] for text in told] == ["NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_ID"]
+    lines = [record.getMessage() for record in caplog.records if "directories of all" in record.getMessage()]
+    assert [text.rpartition(" ")[2] for text in lines] == ["NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_ID"]
 
 
 def test_what_the_controller_has_taken_is_reported_again_if_the_metadata_does_not_come(
@@ -122,7 +122,7 @@ def test_the_directories_of_replicas_are_reported_when_there_are_several(wire, t
     last = reported[-1]
     assert len(reported) == 2
     assert last.broker_epoch == member.lifecycle.broker_epoch
-    assert [one.id for one in last.directories] == [uuid_from_text(log_dir.directory_id)]
+    assert [listed.id for listed in last.directories] == [uuid_from_text(log_dir.directory_id)]
     assert last.directories[0].topics[0].partitions[0].partition_index == 0
 
 
@@ -137,7 +137,7 @@ def test_one_directory_is_reported_where_it_has_taken_the_place_of_another(
     started(wire, tmp_path, controller)
     controller.quorum.write(*topic_records("t", 1, assigned))
     wire.advance(0.2)
-    reported = [one for one in controller.node.requests if isinstance(one, AssignReplicasToDirsRequest)]
+    reported = [received for received in controller.node.requests if isinstance(received, AssignReplicasToDirsRequest)]
     assert bool(reported) == is_reported
 
 
@@ -147,7 +147,7 @@ def test_directories_are_reported_when_the_metadata_can_have_them(wire, tmp_path
     started(wire, tmp_path, controller, tmp_path / "more")
 
     def reported() -> int:
-        return sum(isinstance(one, AssignReplicasToDirsRequest) for one in controller.node.requests)
+        return sum(isinstance(received, AssignReplicasToDirsRequest) for received in controller.node.requests)
 
     controller.quorum.write(FeatureLevelRecord(name="metadata.version", feature_level=16))
     controller.quorum.write(*topic_records("t", 1, MIGRATING_DIRECTORY))

@@ -35,8 +35,8 @@ def test_the_envelope_has_the_request_as_it_was_with_principal_and_address(wire,
     client = client_of(wire, member)
     client.send(creation(), 5)
     wire.advance(0.3)
-    (answer,) = client.answers()
-    assert answer.topics == [refused]
+    (response,) = client.answers()
+    assert response.topics == [refused]
     version, client_id, request = forwarded.requests[0]
     assert (version, client_id) == (5, "test")
     assert request.topics[0].name == "t"
@@ -80,13 +80,13 @@ def test_not_controller_is_tried_again_until_the_time_of_the_request_is_up(wire,
     assert client.answers() == []
     forwarded.answer = CreateTopicsResponse(topics=[CreatableTopicResult(name="t", error_code=36)])
     wire.advance(1)
-    (answer,) = client.answers()
-    assert answer.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
+    (response,) = client.answers()
+    assert response.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
     forwarded.answer = ErrorCode.NOT_CONTROLLER
     client.send(creation(timeout_ms=1000), 7)
     wire.advance(1.2)
-    (answer,) = client.answers()
-    assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
+    (response,) = client.answers()
+    assert response.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_errors_between_broker_and_controller_are_not_the_clients(wire, controller, member):
@@ -123,23 +123,23 @@ def test_log_levels_are_changed_here_and_the_rest_at_the_controller(wire, contro
     topic = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[])
     client.send(IncrementalAlterConfigsRequest(resources=[logger, topic], validate_only=True), 1)
     wire.advance(0.3)
-    (answer,) = client.answers()
-    assert [one.resource_type for one in answer.responses] == [TOPIC, LOGGER]
-    assert [one.resource_type for one in forwarded.requests[0][2].resources] == [TOPIC]
+    (response,) = client.answers()
+    assert [resource.resource_type for resource in response.responses] == [TOPIC, LOGGER]
+    assert [resource.resource_type for resource in forwarded.requests[0][2].resources] == [TOPIC]
 
 
 def test_a_delegation_token_is_forwarded_from_who_may_ask_only(wire, controller, member):
     forwarded = Forwarded(controller, CreateDelegationTokenResponse(token_id="id"))
     client = client_of(wire, member)
-    answer = client.ask(CreateDelegationTokenRequest(), 3, CreateDelegationTokenResponse)
-    assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    response = client.ask(CreateDelegationTokenRequest(), 3, CreateDelegationTokenResponse)
+    assert response.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     assert forwarded.envelopes == []
     client.connection.security_protocol = "SASL_PLAINTEXT"
     client.connection.principal = KafkaPrincipal("User", "alice")
     client.send(CreateDelegationTokenRequest(), 3)
     wire.advance(0.3)
-    (answer,) = client.answers()
-    assert answer.token_id == "id"
+    (response,) = client.answers()
+    assert response.token_id == "id"
     assert KafkaPrincipal.from_bytes(forwarded.envelopes[0].request_principal) == KafkaPrincipal("User", "alice")
 
 
@@ -149,5 +149,7 @@ def test_an_error_of_the_controller_is_that_of_each_user(wire, controller, membe
     deletion = ScramCredentialDeletion(name="alice", mechanism=1)
     client.send(AlterUserScramCredentialsRequest(deletions=[deletion]), 0)
     wire.advance(0.3)
-    (answer,) = client.answers()
-    assert [(one.user, one.error_code) for one in answer.results] == [("alice", ErrorCode.UNSUPPORTED_VERSION)]
+    (response,) = client.answers()
+    assert [(result.user, result.error_code) for result in response.results] == [
+        ("alice", ErrorCode.UNSUPPORTED_VERSION)
+    ]

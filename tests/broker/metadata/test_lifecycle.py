@@ -31,13 +31,13 @@ def test_a_broker_registers_with_what_it_is(wire, tmp_path, controller):
     member = started(wire, tmp_path, controller, tmp_path / "more", broker_rack="r1")
     request = controller.registrations[0]
     assert (request.broker_id, request.cluster_id, request.rack) == (1, CLUSTER_ID, "r1")
-    assert [(one.name, one.host, one.port, one.security_protocol) for one in request.listeners] == [
+    assert [(item.name, item.host, item.port, item.security_protocol) for item in request.listeners] == [
         ("PLAINTEXT", "127.0.0.1", 9092, 0)
     ]
     ids = {uuid_from_text(log_dir.directory_id) for log_dir in member.broker.log_dirs.dirs}
     assert set(request.log_dirs) == ids
     assert len(ids) == 2
-    ranges = {one.name: (one.min_supported_version, one.max_supported_version) for one in request.features}
+    ranges = {item.name: (item.min_supported_version, item.max_supported_version) for item in request.features}
     assert ranges == {
         "metadata.version": (7, 33),
         "transaction.version": (0, 2),
@@ -55,7 +55,7 @@ def test_it_is_fenced_until_it_has_caught_up_and_its_logs_are_open(wire, tmp_pat
     member.member.lifecycle.on_caught_up.append(lambda: opened.append(len(controller.heartbeats)))
     member.start()
     wire.advance(1)
-    wants = [one.want_fence for one in controller.heartbeats]
+    wants = [heartbeat.want_fence for heartbeat in controller.heartbeats]
     assert wants[0] is True
     assert wants[opened[0] - 1] is True
     assert wants[-1] is False
@@ -80,7 +80,7 @@ def test_the_session_of_an_earlier_incarnation_is_waited_for(wire, tmp_path, con
     with caplog.at_level(logging.WARNING):
         member.start()
         wire.advance(3)
-    assert len([one for one in caplog.records if "not registered yet" in one.message]) == 1
+    assert len([record for record in caplog.records if "not registered yet" in record.message]) == 1
     assert member.joined.all == []
     del controller.sessions[1]
     wire.advance(1)
@@ -164,7 +164,7 @@ def test_a_stop_waits_longer_while_the_controller_answers_but_not_for_ever(wire,
 def test_a_failed_directory_is_told_at_once_and_again(wire, tmp_path, controller):
     member = started(wire, tmp_path, controller, tmp_path / "more")
     log_dirs = member.broker.log_dirs
-    other = next(one for one in log_dirs.dirs if one is not log_dirs.dir_of("__cluster_metadata", 0))
+    other = next(log_dir for log_dir in log_dirs.dirs if log_dir is not log_dirs.dir_of("__cluster_metadata", 0))
     before = len(controller.heartbeats)
     member.broker.log_dir_failures.take_offline(other, "test", OSError(5, "I/O error"))
     wire.advance(0.1)
@@ -199,7 +199,7 @@ def test_a_heartbeat_that_fails_is_repeated(wire, tmp_path, controller):
 
 
 def claims(controller: FakeController) -> list[int]:
-    return [one.previous_broker_epoch for one in controller.registrations]
+    return [registration.previous_broker_epoch for registration in controller.registrations]
 
 
 def test_after_a_clean_stop_the_epoch_is_claimed(wire, tmp_path, controller):

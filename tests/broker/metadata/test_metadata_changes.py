@@ -116,14 +116,14 @@ def creation(*names: str, partitions: int = 1) -> CreateTopicsRequest:
     return CreateTopicsRequest(topics=topics)
 
 
-def errors_of(answer: Any) -> list[int]:
-    return [one.error_code for one in getattr(answer, "topics", None) or answer.responses]
+def errors_of(response: Any) -> list[int]:
+    return [result.error_code for result in getattr(response, "topics", None) or response.responses]
 
 
 def response_of(client: Client, response_class: type[Any]) -> Any:
-    (answer,) = client.answers()
-    assert isinstance(answer, response_class)
-    return answer
+    (response,) = client.answers()
+    assert isinstance(response, response_class)
+    return response
 
 
 def test_a_change_is_answered_and_visible_when_it_is_durable(memory: MemoryBroker) -> None:
@@ -232,11 +232,11 @@ def test_no_request_waits_for_the_disk_in_the_loop(memory: MemoryBroker, disk: W
         for _ in range(3):
             client.send(produce(to(0, batch(b"x" * 100))), 9)
         memory.broker.partitions.get("t", 0).log.roll(memory.clock.now)
-        asked = [DeleteRecordsPartition(partition_index=0, offset=3)]
-        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=asked)], timeout_ms=1000)
+        partitions = [DeleteRecordsPartition(partition_index=0, offset=3)]
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=partitions)], timeout_ms=1000)
         client.answers()
-        answer = client.ask(request, 2, DeleteRecordsResponse)
-        assert answer.topics[0].partitions[0].low_watermark == 3
+        response = client.ask(request, 2, DeleteRecordsResponse)
+        assert response.topics[0].partitions[0].low_watermark == 3
         change = IncrementalAlterConfigsRequestAlterableConfig(name="segment.ms", config_operation=0, value="60000")
         resource = IncrementalAlterConfigsRequestAlterConfigsResource(
             resource_type=2, resource_name="t", configs=[change]
@@ -256,9 +256,9 @@ def test_the_first_records_of_many_partitions_wait_for_no_disk_in_the_loop(
     client = memory.client()
     assert errors_of(client.ask(creation("t", partitions=300), 7, CreateTopicsResponse)) == [0]
     request = produce(*(to(index, batch(b"v")) for index in range(300)))
-    answer = client.ask(request, 9, ProduceResponse)
-    assert [one.error_code for one in answer.responses[0].partition_responses] == [0] * 300
-    assert {one.log.leader_epochs.latest_epoch for one in memory.broker.partitions.of_topic("t")} == {0}
+    response = client.ask(request, 9, ProduceResponse)
+    assert [partition.error_code for partition in response.responses[0].partition_responses] == [0] * 300
+    assert {partition.log.leader_epochs.latest_epoch for partition in memory.broker.partitions.of_topic("t")} == {0}
     assert disk.waits == []
 
 

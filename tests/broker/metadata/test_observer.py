@@ -56,9 +56,9 @@ def test_the_leader_is_followed_and_its_epoch_never_lowered(wire, tmp_path, quor
     quorum.write(*topic("after", 1))
     wire.advance(3)
     wire.until(lambda: "after" in member.image.topics)
-    epochs = [one.topics[0].partitions[0].current_leader_epoch for one in controller.fetches + other.fetches]
+    epochs = [fetch.topics[0].partitions[0].current_leader_epoch for fetch in controller.fetches + other.fetches]
     assert max(epochs) == 2
-    assert [one.topics[0].partitions[0].current_leader_epoch for one in other.fetches][-1] == 2
+    assert [fetch.topics[0].partitions[0].current_leader_epoch for fetch in other.fetches][-1] == 2
     assert quorum.refused == []
 
 
@@ -116,14 +116,16 @@ def test_a_transaction_is_applied_whole_or_not_at_all(wire, tmp_path, quorum, co
 def test_subscribers_are_told_after_the_logs_are_open(wire, tmp_path, quorum, controller):
     quorum.write(*topic("before", 1))
     member = JoinedBroker(wire, [tmp_path / "data"], controller.address)
-    told: list[set[str]] = []
-    member.broker.metadata.on_change.append(lambda delta: told.append({t.name for t in delta.created_topics.values()}))
+    created: list[set[str]] = []
+    member.broker.metadata.on_change.append(
+        lambda delta: created.append({t.name for t in delta.created_topics.values()})
+    )
     member.follow()
     wire.until(lambda: member.remote.observer.is_caught_up)
     assert "before" in member.image.topics
     quorum.write(*topic("after", 2))
     wire.advance(1)
-    assert told == [{"after"}]
+    assert created == [{"after"}]
 
 
 def test_a_restart_goes_on_from_its_own_copy(wire, tmp_path, quorum, controller):
@@ -267,7 +269,7 @@ def test_controllers_that_are_not_there_are_told_once(wire, tmp_path, quorum, co
     with caplog.at_level(logging.WARNING):
         member.follow()
         wire.advance(5)
-    assert len([one for one in caplog.records if "Cannot fetch" in one.message]) == 1
+    assert len([record for record in caplog.records if "Cannot fetch" in record.message]) == 1
 
 
 def test_an_error_code_that_says_nothing_asks_another_controller(wire, tmp_path, quorum, controller):

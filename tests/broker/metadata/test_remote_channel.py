@@ -161,28 +161,30 @@ def test_an_older_epoch_says_nothing(wire):
 
 def test_producer_ids_are_of_the_controllers_block_and_fetched_ahead(wire, tmp_path, controller):
     blocks = iter(range(5000, 9000, 1000))
-    answer = lambda request, _: AllocateProducerIdsResponse(producer_id_start=next(blocks), producer_id_len=1000)  # noqa: E731
-    controller.node.on(AllocateProducerIdsRequest, answer)
+    respond = lambda request, _: AllocateProducerIdsResponse(producer_id_start=next(blocks), producer_id_len=1000)  # noqa: E731
+    controller.node.on(AllocateProducerIdsRequest, respond)
     member = started(wire, tmp_path, controller)
     ready = Answers()
     member.broker.producer_ids.when_available(ready)
     wire.advance(0.2)
     assert ready.all == [None]
-    given = []
+    producer_ids = []
     for count in range(1500):
-        given.append(member.broker.producer_ids.next())
+        producer_ids.append(member.broker.producer_ids.next())
         if count % 50 == 0:
             wire.settle(10)
-    assert given == list(range(5000, 6500))
-    request = next(one for one in controller.node.requests if isinstance(one, AllocateProducerIdsRequest))
+    assert producer_ids == list(range(5000, 6500))
+    request = next(
+        received for received in controller.node.requests if isinstance(received, AllocateProducerIdsRequest)
+    )
     assert (request.broker_id, request.broker_epoch) == (1, member.lifecycle.broker_epoch)
 
 
 def test_a_topic_is_created_once_and_waited_for_until_it_is_here(wire, tmp_path, controller):
-    asked: list[CreateTopicsRequest] = []
+    requests: list[CreateTopicsRequest] = []
 
     def create(request: CreateTopicsRequest, _: int) -> CreateTopicsResponse:
-        asked.append(request)
+        requests.append(request)
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name) for topic in request.topics])
 
     controller.node.on(CreateTopicsRequest, create)
@@ -191,8 +193,8 @@ def test_a_topic_is_created_once_and_waited_for_until_it_is_here(wire, tmp_path,
     member.broker.metadata.auto_create(["t"], answers)
     member.broker.metadata.auto_create(["t"], answers)
     wire.advance(0.2)
-    assert len(asked) == 1
-    assert asked[0].topics[0].num_partitions == 3
+    assert len(requests) == 1
+    assert requests[0].topics[0].num_partitions == 3
     assert not answers.all
     controller.quorum.write(*topic_records("t", 1))
     wire.advance(0.2)

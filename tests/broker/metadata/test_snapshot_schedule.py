@@ -28,8 +28,8 @@ def schedule(**sets: str) -> SnapshotSchedule:
 
 def checkpoints(data_dir: Path) -> list[int]:
     """The end offsets of the snapshots in a directory, without the one that begins a log."""
-    found = (parse_checkpoint_name(path.name) for path in (data_dir / "__cluster_metadata-0").glob("*.checkpoint"))
-    return sorted(one[0] for one in found if one is not None and one[0])
+    names = (parse_checkpoint_name(path.name) for path in (data_dir / "__cluster_metadata-0").glob("*.checkpoint"))
+    return sorted(snapshot_id[0] for snapshot_id in names if snapshot_id is not None and snapshot_id[0])
 
 
 class TestSchedule:
@@ -117,7 +117,7 @@ def test_the_controller_of_a_cluster_writes_them_and_keeps_the_one_before(tmp_pa
         memory.register(broker_id)
         memory.advance(61)
         seen.append(checkpoints(tmp_path / "data"))
-    assert [len(one) for one in seen] == [1, 2, 2]
+    assert [len(names) for names in seen] == [1, 2, 2]
     assert seen[2][0] == seen[1][1]
     memory.advance(600)
     assert checkpoints(tmp_path / "data") == seen[2]

@@ -92,11 +92,11 @@ def test_lag_of_an_absurd_start_offset_can_be_encoded(memory, start_offset, comp
     )
     states = [ss.WriteStateData(topic_id=topic_id, partitions=[batch])]
     client.ask(ss.WriteShareGroupStateRequest(group_id="g", topics=states), 1, ss.WriteShareGroupStateResponse)
-    wanted = sg.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])
-    group = sg.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[wanted])
+    topic = sg.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0])
+    group = sg.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[topic])
     request = sg.DescribeShareGroupOffsetsRequest(groups=[group])
-    (found,) = client.ask(request, 1, sg.DescribeShareGroupOffsetsResponse).groups
-    (described,) = found.topics[0].partitions
+    (described_group,) = client.ask(request, 1, sg.DescribeShareGroupOffsetsResponse).groups
+    (described,) = described_group.topics[0].partitions
     assert described.error_code == 0
     assert abs(described.lag) == 2**63 - 1
 

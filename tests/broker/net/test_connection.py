@@ -94,13 +94,13 @@ def split_anywhere(memory: MemoryBroker, seed: int) -> None:
             client.feed(data[position : position + count])
         position += count
         answers += client.answers()
-    assert [type(answer) for answer in answers] == [
+    assert [type(response) for response in answers] == [
         ProduceResponse if isinstance(request, ProduceRequest) else ApiVersionsResponse for request in requests
     ]
     assert all(
-        answer.responses[0].partition_responses[0].error_code == 0
-        for answer in answers
-        if isinstance(answer, ProduceResponse)
+        response.responses[0].partition_responses[0].error_code == 0
+        for response in answers
+        if isinstance(response, ProduceResponse)
     )
 
 
@@ -112,7 +112,7 @@ def test_responses_stay_in_order_while_one_is_delayed(memory: MemoryBroker, clie
     assert client.answers() == []
     other = memory.client()
     other.ask(produce("t", batch(b"x")), 9, ProduceResponse)
-    kinds = [type(answer) for answer in client.answers()]
+    kinds = [type(response) for response in client.answers()]
     assert kinds == [FetchResponse, ApiVersionsResponse, ApiVersionsResponse, MetadataResponse]
 
 
@@ -196,10 +196,10 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(client: Cli
     frame[6:8] = (99).to_bytes(2, "big")
     client.sent[0] = (18, 0, client.sent[0][2])
     client.feed(bytes(frame))
-    (answer,) = client.answers()
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert [(item.api_key, item.min_version) for item in answer.api_keys] == [(18, 0)]
+    (response,) = client.answers()
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert [(item.api_key, item.min_version) for item in response.api_keys] == [(18, 0)]
     client.ask(ASK, 3, ApiVersionsResponse)
 
 
@@ -263,9 +263,9 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_bug_is_logged_and_answered_without_its_traceback(client: Client, broken_handlers, caplog) -> None:
     broken_handlers(DescribeClusterRequest, ZeroDivisionError("secret"))
-    answer = client.ask(DescribeClusterRequest(), 1, DescribeClusterResponse)
-    assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    assert "secret" not in (answer.error_message or "")
+    response = client.ask(DescribeClusterRequest(), 1, DescribeClusterResponse)
+    assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "secret" not in (response.error_message or "")
     assert "ZeroDivisionError" in caplog.text
     client.ask(ASK, 3, ApiVersionsResponse)
 
@@ -279,9 +279,9 @@ def test_a_bug_in_an_api_without_an_error_code_closes_the_connection(client: Cli
 
 def test_an_error_of_a_whole_request_has_the_shape_of_its_response(client: Client, broken_handlers) -> None:
     broken_handlers(ProduceRequest, KafkaError(ErrorCode.POLICY_VIOLATION, "no"))
-    answer = client.ask(produce("t", batch(b"x")), 9, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == ErrorCode.POLICY_VIOLATION
-    assert answer.responses[0].partition_responses[0].error_message == "no"
+    response = client.ask(produce("t", batch(b"x")), 9, ProduceResponse)
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.POLICY_VIOLATION
+    assert response.responses[0].partition_responses[0].error_message == "no"
 
 
 def test_a_coroutine_that_does_not_wait_is_answered_at_once(client: Client, monkeypatch) -> None:
@@ -304,7 +304,7 @@ def test_a_frame_that_is_held_back_survives_the_next_read(memory: MemoryBroker, 
     client.connection.receive(memoryview(data), memory.clock.now)
     data[:] = bytes(len(data))
     memory.advance(1)
-    assert [type(answer) for answer in client.answers()] == [FetchResponse, ApiVersionsResponse]
+    assert [type(response) for response in client.answers()] == [FetchResponse, ApiVersionsResponse]
 
 
 def test_large_frames_above_the_limit_wait_for_their_turn(memory: MemoryBroker) -> None:

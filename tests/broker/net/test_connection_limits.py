@@ -220,10 +220,10 @@ class TestDynamic:
         resource = IncrementalAlterConfigsRequestAlterConfigsResource(
             resource_type=4, resource_name=broker, configs=[change]
         )
-        answer = memory.client().ask(
+        response = memory.client().ask(
             IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse
         )
-        return answer.responses[0].error_code
+        return response.responses[0].error_code
 
     @pytest.mark.parametrize("broker", ["1", ""])
     def test_the_limit_of_a_listener(self, tmp_path: Path, broker: str) -> None:
@@ -236,8 +236,8 @@ class TestDynamic:
         limits = connection_limits(memory.broker.config, {})
         assert limits.listeners["EXTERNAL"].max_connections == 3
         resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
-        answer = memory.client().ask(DescribeConfigsRequest(resources=[resource]), 4, DescribeConfigsResponse)
-        assert [entry.value for entry in answer.results[0].configs if entry.name == name] == ["3"]
+        response = memory.client().ask(DescribeConfigsRequest(resources=[resource]), 4, DescribeConfigsResponse)
+        assert [entry.value for entry in response.results[0].configs if entry.name == name] == ["3"]
         assert self.change(memory, name, None, broker) == 0
         assert connection_limits(memory.broker.config, {}).listeners["EXTERNAL"].max_connections == 10
         memory.close()

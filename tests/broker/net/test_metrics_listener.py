@@ -87,9 +87,9 @@ async def test_metrics_are_answered_in_chunks() -> None:
 )
 async def test_what_is_answered_to_other_requests(request_: bytes, status: bytes, body: bytes | None) -> None:
     async with listening() as address:
-        head, _, found = (await asked(address, request_)).partition(b"\r\n\r\n")
+        head, _, content = (await asked(address, request_)).partition(b"\r\n\r\n")
     assert head.splitlines()[0] == b"HTTP/1.1 " + status
-    assert body is None or found == body
+    assert body is None or content == body
 
 
 @pytest.mark.trio
@@ -192,20 +192,20 @@ def test_log_ins_are_shown_by_listener() -> None:
     ("value", "written"), [(nan, "NaN"), (inf, "+Inf"), (-inf, "-Inf"), (3.0, "3"), (-0.1, "-0.1"), (1e300, "1e+300")]
 )
 def test_every_number_is_written(value: float, written: str) -> None:
-    kept = KeptMetrics(10**6)
-    kept.add(kept.begin(b"1", CLIENT, 60.0), Point("m", (), value, is_monotonic=False, is_delta=False))
-    assert "".join(text_of_clients(kept)).endswith(f"}} {written}\n")
+    metrics = KeptMetrics(10**6)
+    metrics.add(metrics.begin(b"1", CLIENT, 60.0), Point("m", (), value, is_monotonic=False, is_delta=False))
+    assert "".join(text_of_clients(metrics)).endswith(f"}} {written}\n")
 
 
 def test_many_series_are_written_in_pieces_while_they_change() -> None:
-    kept = KeptMetrics(10**7)
-    client = kept.begin(b"1", CLIENT, 60.0)
+    metrics = KeptMetrics(10**7)
+    client = metrics.begin(b"1", CLIENT, 60.0)
     for number in range(1000):
         attributes = (("n", str(number)),)
-        kept.add(client, Point(f"m{number % 3}", attributes, 1.0, is_monotonic=False, is_delta=False))
-    pieces = text_of_clients(kept)
+        metrics.add(client, Point(f"m{number % 3}", attributes, 1.0, is_monotonic=False, is_delta=False))
+    pieces = text_of_clients(metrics)
     first = next(pieces)
-    kept.expire(60.0)
+    metrics.expire(60.0)
     rest = list(pieces)
     assert first.count("\n") == LINES
     assert all(piece.count("\n") <= LINES + 1 for piece in rest)

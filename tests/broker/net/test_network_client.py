@@ -42,7 +42,7 @@ def test_responses_come_in_the_order_of_the_requests_and_never_within_the_call(w
         ask(client, number, answers)
     assert not answers.all
     wire.until(lambda: len(answers.all) == 5)
-    assert [answer.producer_id_start for answer in answers.all] == [0, 1, 2, 3, 4]
+    assert [response.producer_id_start for response in answers.all] == [0, 1, 2, 3, 4]
     assert len(node.peers) == 1
 
 
@@ -77,10 +77,10 @@ def test_a_request_that_the_node_does_not_know_fails_and_the_next_is_sent(wire, 
 
 
 def test_an_older_node_is_asked_for_its_versions_again(wire, node):
-    asked: list[int] = []
+    requested: list[int] = []
 
     def versions(request, version):
-        asked.append(version)
+        requested.append(version)
         keys = [ApiVersion(api_key=18, max_version=0), ApiVersion(api_key=AllocateProducerIdsRequest.api_key)]
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION if version else 0, api_keys=keys)
 
@@ -89,7 +89,7 @@ def test_an_older_node_is_asked_for_its_versions_again(wire, node):
     ask(client, 3, answers)
     wire.until(lambda: answers.all)
     assert answers.codes == [None]
-    assert asked[-1] == 0
+    assert requested[-1] == 0
 
 
 def test_a_refused_connection_fails_what_waits_and_the_next_attempt_is_later(wire, node):

@@ -38,12 +38,12 @@ async def test_large_batches_are_read_as_they_were_written(tmp_path: Path) -> No
             batch(bytes([number]) * size) for number, size in enumerate((10, 20_000, 300_000, 1_000_000, 5, 900_000))
         ]
         for records in sent:
-            answer = await peer.ask(produce("t", records), 9)
-            assert isinstance(answer, ProduceResponse)
-            assert answer.responses[0].partition_responses[0].error_code == 0
-        answer = await peer.ask(fetch("t", 0), 11)
-        assert isinstance(answer, FetchResponse)
-        got = bytes(answer.responses[0].partitions[0].records or b"")
+            response = await peer.ask(produce("t", records), 9)
+            assert isinstance(response, ProduceResponse)
+            assert response.responses[0].partition_responses[0].error_code == 0
+        response = await peer.ask(fetch("t", 0), 11)
+        assert isinstance(response, FetchResponse)
+        got = bytes(response.responses[0].partitions[0].records or b"")
         position = 0
         for records in sent:  # only base offset and leader epoch have changed
             assert got[position + 8 : position + 12] == records[8:12]
@@ -63,9 +63,9 @@ async def test_a_client_that_does_not_read_delays_no_other(tmp_path: Path) -> No
         for _ in range(20):
             assert isinstance(await busy.ask(ASK, 3), ApiVersionsResponse)
         for _ in range(10):
-            answer = await lazy.receive(FetchResponse, 11)
-            assert isinstance(answer, FetchResponse)
-            assert len(answer.responses[0].partitions[0].records or b"") > 8_000_000
+            response = await lazy.receive(FetchResponse, 11)
+            assert isinstance(response, FetchResponse)
+            assert len(response.responses[0].partitions[0].records or b"") > 8_000_000
 
 
 @pytest.mark.trio
@@ -75,12 +75,12 @@ async def test_a_long_poll_is_woken_across_connections_and_by_its_deadline(tmp_p
         await make_topic(writer, "t")
         await reader.send((fetch("t", 0, max_wait_ms=15_000), 11))
         await writer.ask(produce("t", batch(b"x")), 9)
-        answer = await reader.receive(FetchResponse, 11)
-        assert isinstance(answer, FetchResponse)
-        assert answer.responses[0].partitions[0].records
-        answer = await reader.ask(fetch("t", 1, max_wait_ms=20), 11)
-        assert isinstance(answer, FetchResponse)
-        assert not answer.responses[0].partitions[0].records
+        response = await reader.receive(FetchResponse, 11)
+        assert isinstance(response, FetchResponse)
+        assert response.responses[0].partitions[0].records
+        response = await reader.ask(fetch("t", 1, max_wait_ms=20), 11)
+        assert isinstance(response, FetchResponse)
+        assert not response.responses[0].partitions[0].records
 
 
 @pytest.mark.trio
@@ -269,9 +269,9 @@ async def test_a_segment_deleted_while_it_is_sent_is_sent_completely(tmp_path: P
         assert deleted.responses[0].error_code == 0
         for path in loopback.broker.log_dirs.deletions.take_due(loopback.broker.loop.now() + 1e6):
             loopback.broker.log_dirs.deletions.remove(path)
-        answer = await peer.receive(FetchResponse, 11)
-        assert isinstance(answer, FetchResponse)
-        assert len(answer.responses[0].partitions[0].records or b"") > 20_000_000
+        response = await peer.receive(FetchResponse, 11)
+        assert isinstance(response, FetchResponse)
+        assert len(response.responses[0].partitions[0].records or b"") > 20_000_000
 
 
 @pytest.mark.trio
@@ -287,9 +287,9 @@ async def test_a_stop_sends_responses_and_closes_connections(tmp_path: Path) -> 
             await trio.lowlevel.checkpoint()
         loopback.reactor.stop_accepting()
         loopback.reactor.stop_reading()
-        answer = await peer.receive(FetchResponse, 11)
-        assert isinstance(answer, FetchResponse)
-        assert len(answer.responses[0].partitions[0].records or b"") > 5_000_000
+        response = await peer.receive(FetchResponse, 11)
+        assert isinstance(response, FetchResponse)
+        assert len(response.responses[0].partitions[0].records or b"") > 5_000_000
         assert await parked.is_closed()
         assert await peer.is_closed()
         await loopback.reactor.wait_closed()
@@ -330,9 +330,9 @@ async def test_a_stop_waits_for_responses_that_wait_for_a_flush(tmp_path: Path) 
         assert await reader.is_closed()
         assert loopback.reactor.connection_count == 1
         flushes.may_sync.set()
-        answer = await producer.receive(ProduceResponse, 9)
-        assert isinstance(answer, ProduceResponse)
-        assert answer.responses[0].partition_responses[0].base_offset == 0
+        response = await producer.receive(ProduceResponse, 9)
+        assert isinstance(response, ProduceResponse)
+        assert response.responses[0].partition_responses[0].base_offset == 0
         assert await producer.is_closed()
         await loopback.reactor.wait_closed()
 
@@ -347,9 +347,9 @@ async def test_a_flush_in_a_thread_wakes_the_reactor(tmp_path: Path) -> None:
                 await peer.send((produce("t", batch(b"x")), 9))
             offsets = []
             for peer in peers:
-                answer = await peer.receive(ProduceResponse, 9)
-                assert isinstance(answer, ProduceResponse)
-                offsets.append(answer.responses[0].partition_responses[0].base_offset)
+                response = await peer.receive(ProduceResponse, 9)
+                assert isinstance(response, ProduceResponse)
+                offsets.append(response.responses[0].partition_responses[0].base_offset)
             assert sorted(offsets) == [3 * turn, 3 * turn + 1, 3 * turn + 2]
 
 
@@ -387,9 +387,9 @@ def test_a_mapped_ipv6_address_is_shown_as_ipv4() -> None:
 @pytest.mark.trio
 async def test_the_address_the_client_has_connected_to_is_advertised(tmp_path: Path) -> None:
     async with serving(tmp_path) as loopback:
-        answer = await (await loopback.dial()).ask(MetadataRequest(topics=[]), 12)
-        assert isinstance(answer, MetadataResponse)
-        assert [(broker.host, broker.port) for broker in answer.brokers] == [loopback.address]
+        response = await (await loopback.dial()).ask(MetadataRequest(topics=[]), 12)
+        assert isinstance(response, MetadataResponse)
+        assert [(broker.host, broker.port) for broker in response.brokers] == [loopback.address]
 
 
 @pytest.mark.trio

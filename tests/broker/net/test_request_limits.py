@@ -36,8 +36,8 @@ def _commit(topics: int, partitions: int) -> OffsetCommitRequest:
 
 
 def test_a_request_with_the_allowed_number_of_elements_is_answered(memory: MemoryBroker) -> None:
-    answer = memory.client().ask(_commit(10, 9), 9, OffsetCommitResponse)
-    assert sum([len(topic.partitions) for topic in answer.topics]) == 90
+    response = memory.client().ask(_commit(10, 9), 9, OffsetCommitResponse)
+    assert sum([len(topic.partitions) for topic in response.topics]) == 90
 
 
 def test_elements_of_nested_arrays_count(memory: MemoryBroker) -> None:
@@ -72,8 +72,8 @@ def test_tagged_fields_of_header_and_body_count(memory: MemoryBroker) -> None:
     assert frame[14:15] == b"\0"  # the header has no tagged fields; now it has 20, then 21
     sized = [frame[4:14] + bytes([count]) + bytes([100, 0]) * count + frame[15:] for count in (20, 21)]
     client.feed(len(sized[0]).to_bytes(4, "big") + sized[0])
-    (answer,) = client.answers()
-    assert isinstance(answer, MetadataResponse)
+    (response,) = client.answers()
+    assert isinstance(response, MetadataResponse)
     with pytest.raises(ProtocolError, match=r"METADATA v12 of the client None has 20 tagged fields and 81 other"):
         client.feed(len(sized[1]).to_bytes(4, "big") + sized[1])
 
@@ -109,8 +109,8 @@ def test_a_handler_without_memory_is_answered_and_logged_in_one_line(
     monkeypatch.setattr(route, "handler", exhausted)
     monkeypatch.setattr(route, "on_error", lambda _, error: OffsetCommitResponse(throttle_time_ms=int(error.code)))
     with caplog.at_level(logging.ERROR):
-        answer = memory.client().ask(_commit(1, 1), 9, OffsetCommitResponse)
-    assert answer.throttle_time_ms == -1
+        response = memory.client().ask(_commit(1, 1), 9, OffsetCommitResponse)
+    assert response.throttle_time_ms == -1
     assert [record.getMessage() for record in caplog.records] == [
         "OFFSET_COMMIT v9 from 10.0.0.1:5000 has failed: out of memory"
     ]

@@ -62,13 +62,13 @@ def test_who_produces_too_much_is_told_and_not_served_until_then(
     memory: MemoryBroker, one: Client, version: int
 ) -> None:
     limit(memory, ONE, producer_byte_rate=100)
-    answer = one.ask(produce(to(0, batch(bytes(500)))), version, ProduceResponse)
-    assert (answers(answer)[0].error_code, answer.throttle_time_ms) == (0, 0)
-    answer = one.ask(produce(to(0, batch(bytes(2000)))), version, ProduceResponse)
-    assert answers(answer)[0].error_code == 0
-    assert 15_000 < answer.throttle_time_ms < 20_000
+    response = one.ask(produce(to(0, batch(bytes(500)))), version, ProduceResponse)
+    assert (answers(response)[0].error_code, response.throttle_time_ms) == (0, 0)
+    response = one.ask(produce(to(0, batch(bytes(2000)))), version, ProduceResponse)
+    assert answers(response)[0].error_code == 0
+    assert 15_000 < response.throttle_time_ms < 20_000
     assert not is_served(one)
-    memory.advance(answer.throttle_time_ms / 1000 - 0.001)
+    memory.advance(response.throttle_time_ms / 1000 - 0.001)
     assert one.answers() == []
     memory.advance(0.002)
     one.connection.resume(memory.clock.now)
@@ -92,8 +92,8 @@ def test_others_are_served_meanwhile(memory: MemoryBroker, one: Client) -> None:
     limit(memory, ONE, producer_byte_rate=100)
     one.ask(produce(to(0, batch(bytes(3000)))), 9, ProduceResponse)
     other = memory.client(client_id="two")
-    answer = other.ask(produce(to(0, batch(bytes(3000)))), 9, ProduceResponse)
-    assert answer.throttle_time_ms == 0
+    response = other.ask(produce(to(0, batch(bytes(3000)))), 9, ProduceResponse)
+    assert response.throttle_time_ms == 0
     assert is_served(other)
 
 
@@ -129,19 +129,19 @@ def test_a_fetch_above_the_quota_is_answered_without_records(memory: MemoryBroke
     append(memory, "t", bytes(800))
     append(memory, "t", bytes(800))
     limit(memory, ONE, consumer_byte_rate=100)
-    answer = one.ask(fetch(at(0), max_bytes=1000), 12, FetchResponse)
-    assert answer.throttle_time_ms == 0
-    assert [offset for offset, _ in values(answer.responses[0].partitions[0])] == [0]
-    answer = one.ask(fetch(at(1)), 12, FetchResponse)
-    assert 0 < answer.throttle_time_ms < 15_000
-    assert (answer.error_code, answer.responses) == (0, [])
+    response = one.ask(fetch(at(0), max_bytes=1000), 12, FetchResponse)
+    assert response.throttle_time_ms == 0
+    assert [offset for offset, _ in values(response.responses[0].partitions[0])] == [0]
+    response = one.ask(fetch(at(1)), 12, FetchResponse)
+    assert 0 < response.throttle_time_ms < 15_000
+    assert (response.error_code, response.responses) == (0, [])
     assert not is_served(one)
     memory.advance(30)
     one.connection.resume(memory.clock.now)
     assert len(one.answers()) == 1
-    answer = one.ask(fetch(at(1)), 12, FetchResponse)
-    assert answer.throttle_time_ms == 0
-    assert [offset for offset, _ in values(answer.responses[0].partitions[0])] == [1]
+    response = one.ask(fetch(at(1)), 12, FetchResponse)
+    assert response.throttle_time_ms == 0
+    assert [offset for offset, _ in values(response.responses[0].partitions[0])] == [1]
 
 
 def test_a_session_goes_on_behind_a_throttled_fetch(memory: MemoryBroker, one: Client) -> None:
@@ -163,9 +163,9 @@ def test_one_fetch_brings_no_more_than_the_quota_ever_allows(memory: MemoryBroke
     for _ in range(10):
         append(memory, "t", bytes(300))
     limit(memory, ONE, consumer_byte_rate=100)
-    answer = one.ask(fetch(at(0), max_bytes=1 << 20), 12, FetchResponse)
-    assert answer.throttle_time_ms == 0
-    assert len(answer.responses[0].partitions[0].records or b"") <= 1000
+    response = one.ask(fetch(at(0), max_bytes=1 << 20), 12, FetchResponse)
+    assert response.throttle_time_ms == 0
+    assert len(response.responses[0].partitions[0].records or b"") <= 1000
 
 
 def test_requests_that_take_too_much_time_are_throttled_for_a_window_at_most(memory: MemoryBroker, one: Client) -> None:
@@ -184,10 +184,10 @@ def test_cached_answers_tell_the_throttle_time_too(memory: MemoryBroker, one: Cl
     limit(memory, ANYBODY, request_percentage=1)
     used(memory, 1.0)
     one.send(ApiVersionsRequest(client_software_name="a", client_software_version="1"), 3)
-    (answer,) = one.answers()
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.throttle_time_ms == 1000
-    assert len(answer.api_keys) > 10
+    (response,) = one.answers()
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.throttle_time_ms == 1000
+    assert len(response.api_keys) > 10
 
 
 def test_a_response_that_is_encoded_in_steps_tells_the_throttle_time(memory: MemoryBroker, one: Client) -> None:
@@ -195,14 +195,14 @@ def test_a_response_that_is_encoded_in_steps_tells_the_throttle_time(memory: Mem
     used(memory, 1.0)
     topics = [CreatableTopic(name=f"n{number}", num_partitions=1, replication_factor=1) for number in range(25)]
     one.send(CreateTopicsRequest(topics=topics), 7)
-    found = one.answers()
-    while not found:
+    responses = one.answers()
+    while not responses:
         memory.advance(0.01)
-        found = one.answers()
-    (answer,) = found
-    assert isinstance(answer, CreateTopicsResponse)
-    assert answer.throttle_time_ms == 1000
-    assert {topic.error_code for topic in answer.topics} == {0}
+        responses = one.answers()
+    (response,) = responses
+    assert isinstance(response, CreateTopicsResponse)
+    assert response.throttle_time_ms == 1000
+    assert {topic.error_code for topic in response.topics} == {0}
 
 
 def creation(name: str, partitions: int) -> CreateTopicsRequest:
@@ -211,12 +211,12 @@ def creation(name: str, partitions: int) -> CreateTopicsRequest:
 
 def test_new_versions_of_changes_are_refused_above_the_quota(memory: MemoryBroker, one: Client) -> None:
     limit(memory, ONE, controller_mutation_rate=1)
-    answer = one.ask(creation("burst", 20), 7, CreateTopicsResponse)
-    assert (answer.topics[0].error_code, answer.throttle_time_ms) == (0, 0)
-    answer = one.ask(creation("more", 1), 6, CreateTopicsResponse)
-    assert answer.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
-    assert answer.topics[0].error_message == "The throttling quota has been exceeded."
-    assert answer.throttle_time_ms == 9000
+    response = one.ask(creation("burst", 20), 7, CreateTopicsResponse)
+    assert (response.topics[0].error_code, response.throttle_time_ms) == (0, 0)
+    response = one.ask(creation("more", 1), 6, CreateTopicsResponse)
+    assert response.topics[0].error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert response.topics[0].error_message == "The throttling quota has been exceeded."
+    assert response.throttle_time_ms == 9000
     memory.advance(9)
     request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=4, assignments=None)])
     extended = one.ask(request, 3, CreatePartitionsResponse)
@@ -231,8 +231,8 @@ def test_new_versions_of_changes_are_refused_above_the_quota(memory: MemoryBroke
 
 def test_old_versions_of_changes_are_made_and_wait_afterwards(memory: MemoryBroker, one: Client) -> None:
     limit(memory, ONE, controller_mutation_rate=1)
-    answer = one.ask(creation("burst", 20), 5, CreateTopicsResponse)
-    assert (answer.topics[0].error_code, answer.throttle_time_ms) == (0, 9000)
+    response = one.ask(creation("burst", 20), 5, CreateTopicsResponse)
+    assert (response.topics[0].error_code, response.throttle_time_ms) == (0, 9000)
     assert not is_served(one)
     memory.advance(9)
     one.connection.resume(memory.clock.now)
@@ -270,6 +270,6 @@ def test_without_quotas_nothing_is_counted(memory: MemoryBroker, one: Client) ->
     assert memory.broker.client_quotas is not None
     assert alter(memory.client(client_id="admin"), ONE, {"producer_byte_rate": None}) == (0, None)
     assert memory.broker.client_quotas is None
-    answer = one.ask(produce(to(0, batch(bytes(3000)))), 9, ProduceResponse)
-    assert answer.throttle_time_ms == 0
+    response = one.ask(produce(to(0, batch(bytes(3000)))), 9, ProduceResponse)
+    assert response.throttle_time_ms == 0
     assert is_served(one)

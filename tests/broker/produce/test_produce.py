@@ -29,9 +29,9 @@ def test_every_version_appends(memory: MemoryBroker, client: Client, version: in
     topic_id = memory.broker.image.topics["t"].topic_id
     for offset in (0, 2):
         request = produce(to(0, batch(b"a", b"b")), topic_id=topic_id)
-        (answer,) = answers(client.ask(request, version, ProduceResponse))
-        assert (answer.error_code, answer.base_offset, answer.log_append_time_ms) == (0, offset, -1)
-        assert answer.log_start_offset == (0 if version >= 5 else -1)
+        (partition,) = answers(client.ask(request, version, ProduceResponse))
+        assert (partition.error_code, partition.base_offset, partition.log_append_time_ms) == (0, offset, -1)
+        assert partition.log_start_offset == (0 if version >= 5 else -1)
 
 
 @pytest.mark.parametrize("acks", [1, -1])
@@ -58,8 +58,8 @@ def test_a_failure_with_acks_0_closes_the_connection(client: Client) -> None:
 
 
 def test_invalid_acks_are_rejected(memory: MemoryBroker, client: Client) -> None:
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), acks=2), 9, ProduceResponse))
-    assert answer.error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    (partition,) = answers(client.ask(produce(to(0, batch(b"a")), acks=2), 9, ProduceResponse))
+    assert partition.error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert memory.broker.partitions.get("t", 0).log.log_end_offset == 0
 
 
@@ -68,13 +68,13 @@ def test_a_produce_error_is_reported_for_its_partition_only(client: Client) -> N
     damaged[-1] ^= 1
     request = produce(to(0, bytes(damaged)), to(7, batch(b"nowhere")), to(1, batch(b"right")), to(0, None))
     response = answers(client.ask(request, 9, ProduceResponse))
-    assert [answer.error_code for answer in response] == [
+    assert [partition.error_code for partition in response] == [
         ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.NONE,
         ErrorCode.INVALID_RECORD,
     ]
-    assert [answer.base_offset for answer in response] == [-1, -1, 0, -1]
+    assert [partition.base_offset for partition in response] == [-1, -1, 0, -1]
     assert response[0].error_message
 
 
@@ -82,8 +82,8 @@ def test_a_batch_larger_than_max_message_bytes_is_rejected(tmp_path) -> None:
     """L11."""
     memory = MemoryBroker(tmp_path, {"message.max.bytes": "1000"})
     memory.create_topic("t")
-    (answer,) = answers(memory.client().ask(produce(to(0, batch(bytes(2000)))), 9, ProduceResponse))
-    assert answer.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    (partition,) = answers(memory.client().ask(produce(to(0, batch(bytes(2000)))), 9, ProduceResponse))
+    assert partition.error_code == ErrorCode.MESSAGE_TOO_LARGE
     memory.close()
 
 
@@ -99,35 +99,37 @@ class TestInvalidRecords:
         builder = BatchBuilder(codec=codec)
         for key, age_ms in records:
             builder.append(timestamp=memory.clock.now_ms + age_ms, key=key, value=b"v")
-        (answer,) = answers(
+        (partition,) = answers(
             memory.client().ask(produce(to(0, bytes(builder.build())), topic="checked"), version, ProduceResponse)
         )
         assert memory.broker.partitions.get("checked", 0).log.log_end_offset == 0
-        assert (answer.base_offset, answer.log_start_offset) == (-1, 0)
-        return answer
+        assert (partition.base_offset, partition.log_start_offset) == (-1, 0)
+        return partition
 
     @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
     def test_records_without_a_key_in_a_compacted_topic(self, tmp_path, codec: Codec) -> None:
         """L10."""
         memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact"})
-        answer = self.send(memory, (b"k", 0), (None, 0), (b"k", 0), (None, 0), codec=codec)
-        assert answer.error_code == ErrorCode.INVALID_RECORD
+        response = self.send(memory, (b"k", 0), (None, 0), (b"k", 0), (None, 0), codec=codec)
+        assert response.error_code == ErrorCode.INVALID_RECORD
         reason = "Compacted topic cannot accept message without key"
-        assert listed(answer) == [(1, reason), (3, reason)]
-        assert answer.error_message is not None
-        assert answer.error_message.startswith("One or more records have been rejected due to 2 record errors in total")
+        assert listed(response) == [(1, reason), (3, reason)]
+        assert response.error_message is not None
+        assert response.error_message.startswith(
+            "One or more records have been rejected due to 2 record errors in total"
+        )
         memory.close()
 
     def test_timestamps_out_of_range(self, tmp_path) -> None:
         """L11."""
         limits = {"log.message.timestamp.before.max.ms": "1000", "log.message.timestamp.after.max.ms": "2000"}
         memory = MemoryBroker(tmp_path, limits)
-        answer = self.send(memory, (b"k", 0), (b"k", -1001), (b"k", -1000), (b"k", 2000), (None, 2001))
-        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
-        assert answer.error_message == "One or more records have been rejected due to invalid timestamp"
+        response = self.send(memory, (b"k", 0), (b"k", -1001), (b"k", -1000), (b"k", 2000), (None, 2001))
+        assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+        assert response.error_message == "One or more records have been rejected due to invalid timestamp"
         bounds = f"[{memory.clock.now_ms - 1000}, {memory.clock.now_ms + 2000}]"
         outside = f"is out of range. The timestamp should be within {bounds}"
-        assert listed(answer) == [
+        assert listed(response) == [
             (
                 index,
                 f"Timestamp {memory.clock.now_ms + age_ms} of message with offset {index} {outside}",
@@ -138,9 +140,9 @@ class TestInvalidRecords:
 
     def test_a_bad_timestamp_decides_the_error_of_a_batch_with_both(self, tmp_path) -> None:
         memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact", "log.message.timestamp.after.max.ms": "2000"})
-        answer = self.send(memory, (None, 0), (b"k", 5000), (None, 5000))
-        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
-        assert [index for index, _ in listed(answer)] == [0, 1, 2]
+        response = self.send(memory, (None, 0), (b"k", 5000), (None, 5000))
+        assert response.error_code == ErrorCode.INVALID_TIMESTAMP
+        assert [index for index, _ in listed(response)] == [0, 1, 2]
         memory.close()
 
     def test_a_maximum_timestamp_that_is_too_late_is_rejected_if_the_records_are_not(self, tmp_path) -> None:
@@ -148,43 +150,43 @@ class TestInvalidRecords:
         memory = MemoryBroker(tmp_path, {"log.message.timestamp.after.max.ms": "2000"})
         memory.create_topic("t")
         late = raw_batch(record(0), 1, base_ms=memory.clock.now_ms, max_ms=memory.clock.now_ms + 2001)
-        (answer,) = answers(memory.client().ask(produce(to(0, late)), 9, ProduceResponse))
-        assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
-        assert listed(answer) == []
+        (partition,) = answers(memory.client().ask(produce(to(0, late)), 9, ProduceResponse))
+        assert partition.error_code == ErrorCode.INVALID_TIMESTAMP
+        assert listed(partition) == []
         memory.close()
 
     def test_a_response_lists_a_thousand_at_most(self, tmp_path) -> None:
         memory = MemoryBroker(tmp_path, {"log.cleanup.policy": "compact"})
-        answer = self.send(memory, *[(None, 0)] * 1500)
-        assert len(listed(answer)) == 1000
-        assert answer.error_message is not None
-        assert "due to 1500 record errors" in answer.error_message
+        response = self.send(memory, *[(None, 0)] * 1500)
+        assert len(listed(response)) == 1000
+        assert response.error_message is not None
+        assert "due to 1500 record errors" in response.error_message
         memory.close()
 
 
-def listed(answer: PartitionProduceResponse) -> list[tuple[int, str | None]]:
+def listed(partition: PartitionProduceResponse) -> list[tuple[int, str | None]]:
     """The record errors of an answer: (index in the batch, message)."""
-    return [(error.batch_index, error.batch_index_error_message) for error in answer.record_errors]
+    return [(error.batch_index, error.batch_index_error_message) for error in partition.record_errors]
 
 
 def test_log_append_time_is_in_the_response(tmp_path) -> None:
     memory = MemoryBroker(tmp_path, {"log.message.timestamp.type": "LogAppendTime"})
     memory.create_topic("t")
     memory.clock.advance(5)
-    (answer,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
-    assert answer.log_append_time_ms == memory.clock.now_ms
+    (partition,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert partition.log_append_time_ms == memory.clock.now_ms
     memory.close()
 
 
 def test_a_topic_is_not_created_by_producing_to_it(memory: MemoryBroker, client: Client) -> None:
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), topic="missing"), 9, ProduceResponse))
-    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (partition,) = answers(client.ask(produce(to(0, batch(b"a")), topic="missing"), 9, ProduceResponse))
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert "missing" not in memory.broker.image.topics
 
 
 def test_an_unknown_topic_id_is_an_error(client: Client) -> None:
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), topic_id=b"x" * 16), 13, ProduceResponse))
-    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    (partition,) = answers(client.ask(produce(to(0, batch(b"a")), topic_id=b"x" * 16), 13, ProduceResponse))
+    assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_acks_all_needs_enough_replicas_in_sync(memory: MemoryBroker, client: Client) -> None:
@@ -192,33 +194,33 @@ def test_acks_all_needs_enough_replicas_in_sync(memory: MemoryBroker, client: Cl
     partition = memory.broker.partitions.get("t", 0)
     partition.replicas = (1, 2, 3)
     partition.log.config.min_insync_replicas = 2
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
-    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    (response,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert response.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
     assert partition.log.log_end_offset == 0
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a")), acks=1), 9, ProduceResponse))
-    assert answer.error_code == 0
+    (response,) = answers(client.ask(produce(to(0, batch(b"a")), acks=1), 9, ProduceResponse))
+    assert response.error_code == 0
 
 
 def test_min_insync_replicas_is_limited_to_the_number_of_replicas(memory: MemoryBroker, client: Client) -> None:
     memory.broker.partitions.get("t", 0).log.config.min_insync_replicas = 3
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
-    assert answer.error_code == 0
+    (partition,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert partition.error_code == 0
 
 
 def test_clients_may_not_write_to_internal_topics(memory: MemoryBroker) -> None:
     memory.create_topic("__consumer_offsets")
     request = produce(to(0, batch(b"a")), topic="__consumer_offsets")
-    (answer,) = answers(memory.client().ask(request, 9, ProduceResponse))
-    assert answer.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    (answer,) = answers(memory.client(client_id="__admin_client").ask(request, 9, ProduceResponse))
-    assert answer.error_code == 0
+    (partition,) = answers(memory.client().ask(request, 9, ProduceResponse))
+    assert partition.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    (partition,) = answers(memory.client(client_id="__admin_client").ask(request, 9, ProduceResponse))
+    assert partition.error_code == 0
 
 
 @for_each("version", range(6))
 def test_producer_ids_are_unique(client: Client, version: int) -> None:
-    found = [init(client, version) for _ in range(3)]
-    assert len({answer.producer_id for answer in found}) == 3
-    assert all((answer.error_code, answer.producer_epoch) == (0, 0) for answer in found)
+    responses = [init(client, version) for _ in range(3)]
+    assert len({response.producer_id for response in responses}) == 3
+    assert all((response.error_code, response.producer_epoch) == (0, 0) for response in responses)
 
 
 def test_producer_ids_are_not_reused_after_a_restart(tmp_path) -> None:
@@ -238,9 +240,9 @@ def test_a_duplicate_batch_is_answered_with_its_first_offset(memory: MemoryBroke
     sent = [batch(b"a", producer_id=producer_id, producer_epoch=0, base_sequence=number) for number in range(2)]
     offsets = []
     for records in (sent[0], sent[1], sent[0], sent[1]):
-        (answer,) = answers(client.ask(produce(to(0, records)), 9, ProduceResponse))
-        assert answer.error_code == 0
-        offsets.append(answer.base_offset)
+        (partition,) = answers(client.ask(produce(to(0, records)), 9, ProduceResponse))
+        assert partition.error_code == 0
+        offsets.append(partition.base_offset)
     assert offsets == [0, 1, 0, 1]
     assert memory.broker.partitions.get("t", 0).log.log_end_offset == 2
 
@@ -286,9 +288,9 @@ def test_the_state_of_an_idle_producer_expires(tmp_path) -> None:
 
 def test_records_of_a_transaction_need_a_transactional_id(memory: MemoryBroker, client: Client) -> None:
     records = batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
-    (answer,) = answers(client.ask(produce(to(0, records)), 9, ProduceResponse))
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert "transaction" in (answer.error_message or "")
+    (partition,) = answers(client.ask(produce(to(0, records)), 9, ProduceResponse))
+    assert partition.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert "transaction" in (partition.error_message or "")
     assert memory.broker.partitions.get("t", 0).log.log_end_offset == 0
 
 
@@ -303,8 +305,8 @@ def test_a_failing_disk_is_an_error_and_the_broker_continues(memory: MemoryBroke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(type(log.files), "write_at", no_space)
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
-    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    (partition,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert partition.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     monkeypatch.undo()
-    (answer,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
-    assert (answer.error_code, answer.base_offset) == (0, 0)
+    (partition,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+    assert (partition.error_code, partition.base_offset) == (0, 0)

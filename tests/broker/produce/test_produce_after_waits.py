@@ -37,7 +37,7 @@ WRITE, TOPIC, TRANSACTIONAL_ID = 4, 2, 5
 
 
 def request(*records: bytes, topic_id: bytes = bytes(16), acks: int = -1) -> ProduceRequest:
-    data = [PartitionProduceData(index=index, records=one) for index, one in enumerate(records)]
+    data = [PartitionProduceData(index=index, records=content) for index, content in enumerate(records)]
     topic = TopicProduceData(name="t", topic_id=topic_id, partition_data=data)
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[topic])
 
@@ -45,7 +45,7 @@ def request(*records: bytes, topic_id: bytes = bytes(16), acks: int = -1) -> Pro
 def codes(client: Client) -> list[int]:
     (response,) = client.answers()
     assert isinstance(response, ProduceResponse)
-    return [answer.error_code for answer in response.responses[0].partition_responses]
+    return [partition.error_code for partition in response.responses[0].partition_responses]
 
 
 def end_offset(memory: MemoryBroker, partition: int = 0) -> int:
@@ -233,8 +233,8 @@ def test_the_topic_is_deleted_between_two_steps(memory: MemoryBroker) -> None:
     assert _run_until(memory, lambda: end_offset(memory) == 1)
     remove(memory)
     memory.advance(0)
-    found = codes(client)
-    assert (found[0], found[-1]) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    error_codes = codes(client)
+    assert (error_codes[0], error_codes[-1]) == (0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 def _to_many(producer: TransactionalClient, count: int) -> ProduceRequest:
@@ -269,9 +269,9 @@ def test_a_transaction_that_ends_between_two_steps_does_not_get_the_rest(tmp_pat
         )
         assert memory.client().ask(end, 3, EndTxnResponse).error_code == 0
     memory.advance(1)
-    found = codes(client)
-    assert found[0] == 0
-    assert (found[-1] != 0) == ends
+    error_codes = codes(client)
+    assert error_codes[0] == 0
+    assert (error_codes[-1] != 0) == ends
     for index in (0, MANY - 1):
         log = memory.broker.partitions.get("t", index).log
         assert (log.last_stable_offset == log.high_watermark) == ends
@@ -300,8 +300,8 @@ def test_access_is_taken_away_between_two_steps(tmp_path: Path, version: int) ->
     assert _run_until(memory, lambda: end_offset(memory) == 1)
     delete(memory.client())
     memory.advance(0)
-    found = codes(alice)
-    assert found[0] == 0
-    assert found[-1] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    error_codes = codes(alice)
+    assert error_codes[0] == 0
+    assert error_codes[-1] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert end_offset(memory, MANY - 1) == 0
     memory.close()

@@ -40,15 +40,15 @@ def test_others_are_served_before_it_is_answered(memory: MemoryBroker, client: C
     memory.advance(0)
     (response,) = client.answers()
     assert isinstance(response, ProduceResponse)
-    assert [answer.index for answer in answers(response)] == list(range(MANY))
-    assert {(answer.error_code, answer.base_offset) for answer in answers(response)} == {(0, 0)}
+    assert [partition.index for partition in answers(response)] == list(range(MANY))
+    assert {(partition.error_code, partition.base_offset) for partition in answers(response)} == {(0, 0)}
     assert [memory.broker.partitions.get("t", index).log.high_watermark for index in range(MANY)] == [1] * MANY
 
 
 def test_each_partition_has_its_own_error(client: Client) -> None:
     request = produce(*(to(index + MANY // 2, batch(b"a")) for index in range(MANY)))
     response = client.ask(request, 9, ProduceResponse)
-    codes = [answer.error_code for answer in answers(response)]
+    codes = [partition.error_code for partition in answers(response)]
     there = MANY - MANY // 2
     assert codes == [0] * there + [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * (MANY - there)
 
@@ -81,7 +81,7 @@ def test_the_memory_of_a_small_frame_may_be_used_again(memory: MemoryBroker, cli
     memory.advance(0)
     (response,) = client.answers()
     assert isinstance(response, ProduceResponse)
-    assert [answer.error_code for answer in answers(response)] == [ErrorCode.INVALID_RECORD] * (MANY - 1) + [0]
+    assert [partition.error_code for partition in answers(response)] == [ErrorCode.INVALID_RECORD] * (MANY - 1) + [0]
     assert records(memory, MANY - 1)[16:] == sent[16:]  # behind offset, size and leader epoch
 
 

@@ -94,8 +94,8 @@ def test_without_validation_the_header_is_checked(tmp_path: Path, name: str) -> 
     memory.create_topic("t")
     client = memory.client()
     client.send(request((0, NONSENSE[name])), 9)
-    (answer,) = answers(client)
-    assert answer.error_code == (ErrorCode.INVALID_RECORD if name in BY_HEADER else 0)
+    (partition,) = answers(client)
+    assert partition.error_code == (ErrorCode.INVALID_RECORD if name in BY_HEADER else 0)
     memory.close()
 
 
@@ -246,7 +246,7 @@ def test_the_budget_is_that_of_a_request(
     done = sum(end_offset(memory, index) > 0 for index in range(20))
     assert 2 <= done <= (14 if level == "lengths" or way == "C" else 4)
     memory.advance(0)
-    assert [answer.error_code for answer in answers(client)] == [0] * 20
+    assert [partition.error_code for partition in answers(client)] == [0] * 20
     assert all(end_offset(memory, index) == len(values) for index in range(20))
     memory.close()
 
@@ -299,10 +299,10 @@ def test_null_keys_of_a_large_batch_are_listed(tmp_path: Path) -> None:
     client.send(request((0, bomb(4, MANY, key=None, base_ms=START_MS))), 9)
     assert client.answers() == []
     memory.advance(0)
-    (answer,) = answers(client)
-    assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert f"due to {MANY} record errors" in str(answer.error_message)
-    assert len(answer.record_errors) == 1000
+    (partition,) = answers(client)
+    assert partition.error_code == ErrorCode.INVALID_RECORD
+    assert f"due to {MANY} record errors" in str(partition.error_message)
+    assert len(partition.record_errors) == 1000
     memory.close()
 
 
@@ -313,8 +313,8 @@ def test_validation_is_changed_without_a_restart(memory: MemoryBroker, client: C
         )
     ]
     resource = c.IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=4, resource_name="", configs=configs)
-    answer = client.ask(c.IncrementalAlterConfigsRequest(resources=[resource]), 1, c.IncrementalAlterConfigsResponse)
-    assert answer.responses[0].error_code == 0
+    response = client.ask(c.IncrementalAlterConfigsRequest(resources=[resource]), 1, c.IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == 0
     client.send(request((0, NONSENSE["an offset delta twice"])), 9)
     assert answers(client)[0].error_code == 0
 
@@ -327,9 +327,9 @@ def test_a_compacted_topic_takes_no_batch_that_the_cleaner_cannot_hold(tmp_path:
     body = compress(4, bytes(1000)) + bytes(1000)  # enough for so many records, if it could be decompressed
     count = MOST_RECORDS_TO_COMPACT + 1
     client.send(request((0, raw_batch(body, count, codec=4, base_ms=START_MS))), 9)
-    (answer,) = answers(client)
-    assert answer.error_code == ErrorCode.INVALID_RECORD
-    assert f"has {count} records" in str(answer.error_message)
+    (partition,) = answers(client)
+    assert partition.error_code == ErrorCode.INVALID_RECORD
+    assert f"has {count} records" in str(partition.error_message)
     memory.close()
 
 

@@ -71,13 +71,13 @@ def test_the_response_is_the_one_that_the_codec_builds(version: int) -> None:
         request = request_of(version, draw, size=100)
         info = AppendInfo(*(draw.randrange(-1, 2**62) for _ in range(4)))
         topic = request.topic_data[0]
-        answer = PartitionProduceResponse(
+        partition = PartitionProduceResponse(
             index=topic.partition_data[0].index,
             base_offset=info.first_offset,
             log_append_time_ms=info.log_append_time_ms,
             log_start_offset=info.log_start_offset,
         )
-        answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[answer])
+        answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[partition])
         body = b"".join(
             bytes(chunk) for chunk in ProduceResponse.codec(version).build(ProduceResponse(responses=[answers]))
         )  # type: ignore[arg-type]

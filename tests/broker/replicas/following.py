@@ -127,25 +127,25 @@ class FakeLeader:
         return True
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        asked = request.topics[0].partitions[0]
-        log = self.logs[asked.partition_index]
-        offset = log.log_end_offset if asked.timestamp == -1 else log.log_start_offset
-        answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, offset=offset)
-        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[answer])])
+        requested = request.topics[0].partitions[0]
+        log = self.logs[requested.partition_index]
+        offset = log.log_end_offset if requested.timestamp == -1 else log.log_start_offset
+        partition = ListOffsetsPartitionResponse(partition_index=requested.partition_index, offset=offset)
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[partition])])
 
     def _fetch(self, request: FetchRequest, *, even_if_empty: bool) -> FetchResponse | None:
         if self.errors:
             return FetchResponse(error_code=self.errors.pop(0))
         partitions = self._partitions(request)
-        answers = [data for wanted in partitions.values() if (data := self._read(wanted)) is not None]
-        said = [data for data in answers if data.records or data.error_code or data.diverging_epoch.epoch >= 0]
-        if not said and not even_if_empty and request.session_epoch != 0:
+        answers = [data for partition in partitions.values() if (data := self._read(partition)) is not None]
+        changed = [data for data in answers if data.records or data.error_code or data.diverging_epoch.epoch >= 0]
+        if not changed and not even_if_empty and request.session_epoch != 0:
             return None
         topics = [FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=answers)]
         return FetchResponse(session_id=self._session_id, responses=topics)
 
     def _partitions(self, request: FetchRequest) -> dict[int, FetchRequestFetchPartition]:
-        named = {one.partition: one for topic in request.topics for one in topic.partitions}
+        named = {partition.partition: partition for topic in request.topics for partition in topic.partitions}
         if request.session_epoch == 0:
             self._session, self._session_epoch = dict(named), 1
             self._session_id = 77 if self.keeps_sessions else 0
@@ -161,33 +161,35 @@ class FakeLeader:
         self._session.update(named)
         return self._session
 
-    def _read(self, wanted: FetchRequestFetchPartition) -> FetchResponsePartitionData:
-        log = self.logs[wanted.partition]
+    def _read(self, partition: FetchRequestFetchPartition) -> FetchResponsePartitionData:
+        log = self.logs[partition.partition]
         data = FetchResponsePartitionData(
-            partition_index=wanted.partition,
+            partition_index=partition.partition,
             high_watermark=self.high_watermark,
             log_start_offset=log.log_start_offset,
             records=b"",
         )
-        errors = self.partition_errors.get(wanted.partition)
+        errors = self.partition_errors.get(partition.partition)
         if errors:
             data.error_code = int(errors.pop(0))
-        elif wanted.current_leader_epoch != self.epoch:
+        elif partition.current_leader_epoch != self.epoch:
             data.error_code = int(ErrorCode.FENCED_LEADER_EPOCH)
         else:
-            self._read_log(log, wanted, data)
+            self._read_log(log, partition, data)
         return data
 
     @staticmethod
-    def _read_log(log: Log, wanted: FetchRequestFetchPartition, data: FetchResponsePartitionData) -> None:
-        if wanted.last_fetched_epoch >= 0:
-            epoch, end = log.end_offset_for_epoch(wanted.last_fetched_epoch)
-            if epoch < wanted.last_fetched_epoch or end < wanted.fetch_offset:
+    def _read_log(log: Log, partition: FetchRequestFetchPartition, data: FetchResponsePartitionData) -> None:
+        if partition.last_fetched_epoch >= 0:
+            epoch, end = log.end_offset_for_epoch(partition.last_fetched_epoch)
+            if epoch < partition.last_fetched_epoch or end < partition.fetch_offset:
                 data.diverging_epoch = FetchResponseEpochEndOffset(epoch=epoch, end_offset=end)
                 return
         try:
             limit = log.log_end_offset
-            read = log.read(wanted.fetch_offset, wanted.partition_max_bytes, limit_offset=limit, min_one_batch=True)
+            read = log.read(
+                partition.fetch_offset, partition.partition_max_bytes, limit_offset=limit, min_one_batch=True
+            )
         except KafkaError as error:
             data.error_code = int(error.code)
             return

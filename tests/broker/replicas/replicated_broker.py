@@ -129,14 +129,14 @@ class ReplicatedBroker(MemoryBroker):
                 topic_id=topic.topic_id,
                 partitions=[
                     AlterPartitionResponsePartitionData(
-                        partition_index=one.partition_index,
+                        partition_index=partition.partition_index,
                         error_code=int(error),
                         leader_id=ME,
-                        leader_epoch=one.leader_epoch if leader_epoch is None else leader_epoch,
-                        isr=[state.broker_id for state in one.new_isr_with_epochs],
-                        partition_epoch=one.partition_epoch + 1,
+                        leader_epoch=partition.leader_epoch if leader_epoch is None else leader_epoch,
+                        isr=[state.broker_id for state in partition.new_isr_with_epochs],
+                        partition_epoch=partition.partition_epoch + 1,
                     )
-                    for one in topic.partitions
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -197,14 +197,14 @@ class FollowerClient:
 
     def answers(self) -> list[FetchResponsePartitionData]:
         """The answers that have arrived."""
-        return [the_partition(answer) for answer in self.client.answers()]  # type: ignore[arg-type]
+        return [the_partition(response) for response in self.client.answers()]  # type: ignore[arg-type]
 
 
 def the_partition(response: FetchResponse) -> FetchResponsePartitionData:
     """The answer for the only partition."""
     assert response.error_code == 0, ErrorCode(response.error_code)
-    ((answer,),) = [topic.partitions for topic in response.responses]
-    return answer
+    ((partition,),) = [topic.partitions for topic in response.responses]
+    return partition
 
 
 def produce_request(*values: bytes, acks: int = -1, timeout_ms: int = 1000, topic: str = "t") -> ProduceRequest:
@@ -217,13 +217,13 @@ def produce_request(*values: bytes, acks: int = -1, timeout_ms: int = 1000, topi
 
 def acknowledged(producer: Client) -> list[PartitionProduceResponse]:
     return [
-        one
+        partition
         for response in producer.answers()
         if isinstance(response, ProduceResponse)
         for topic in response.responses
-        for one in topic.partition_responses
+        for partition in topic.partition_responses
     ]
 
 
 def errors(producer: Client) -> list[ErrorCode]:
-    return [ErrorCode(answer.error_code) for answer in acknowledged(producer)]
+    return [ErrorCode(partition.error_code) for partition in acknowledged(producer)]

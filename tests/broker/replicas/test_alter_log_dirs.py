@@ -27,7 +27,7 @@ def test_a_replica_moves(moving: Moving, version: int) -> None:
     moving.settle(65)
     assert all(name.endswith(layout.DELETE_DIR_SUFFIX) for name in moving.names(former))
     assert moving.names(target) == ["t-0"]
-    assert layout.MOVED not in [one.name for one in (Path(target) / "t-0").iterdir()]
+    assert layout.MOVED not in [entry.name for entry in (Path(target) / "t-0").iterdir()]
 
 
 def test_the_metadata_has_the_new_directory(moving: Moving) -> None:
@@ -35,13 +35,13 @@ def test_the_metadata_has_the_new_directory(moving: Moving) -> None:
     moving.alter(target)
     moving.settle()
     directory = moving.memory.broker.image.topics["t"].partitions[0].directories[0]
-    ids = {one.path: one.directory_id for one in moving.memory.broker.log_dirs.dirs}
+    ids = {log_dir.path: log_dir.directory_id for log_dir in moving.memory.broker.log_dirs.dirs}
     assert directory == uuid_from_text(ids[target])
 
 
 def test_a_future_replica_is_described_with_its_lag(moving: Moving) -> None:
     current, target = moving.dir_of(), moving.half_moved()
-    future = next(one for one in moving.described() if one[1])
+    future = next(replica for replica in moving.described() if replica[1])
     assert future[0] == target
     assert 0 < future[2] < 22
     assert (current, False, 0) in moving.described()
@@ -63,10 +63,10 @@ def test_a_move_is_cancelled_by_a_move_to_the_current_directory(moving: Moving) 
 
 def test_a_future_replica_is_deleted_with_its_topic(moving: Moving) -> None:
     target = moving.half_moved()
-    answer = moving.memory.client().ask(
+    response = moving.memory.client().ask(
         DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse
     )
-    assert answer.responses[0].error_code == 0
+    assert response.responses[0].error_code == 0
     moving.settle()
     assert all(name.endswith(layout.DELETE_DIR_SUFFIX) for name in moving.names(target))
     assert moving.memory.broker.log_dirs.futures.logs == {}
@@ -75,13 +75,13 @@ def test_a_future_replica_is_deleted_with_its_topic(moving: Moving) -> None:
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_a_move_goes_on_after_a_restart(moving: Moving, is_clean: bool) -> None:
     target = moving.half_moved()
-    lag = next(one[2] for one in moving.described() if one[1])
+    lag = next(replica[2] for replica in moving.described() if replica[1])
     if is_clean:
         moving.memory.close()
     else:
         moving.memory.broker.log_dirs.release()
     moving.start()
-    assert [one[2] for one in moving.described() if one[1]] == [lag]
+    assert [replica[2] for replica in moving.described() if replica[1]] == [lag]
     moving.throttle(None)
     moving.settle()
     assert moving.described() == [(target, False, 0)]
@@ -120,7 +120,7 @@ def test_errors(moving: Moving) -> None:
     assert moving.alter(moving.other(), "unknown") == E.UNKNOWN_TOPIC_OR_PARTITION
     log_dirs = moving.memory.broker.log_dirs
     target = moving.other()
-    failed = next(one for one in log_dirs.dirs if one.path == target)
+    failed = next(log_dir for log_dir in log_dirs.dirs if log_dir.path == target)
     moving.memory.broker.log_dir_failures.take_offline(failed, "write", OSError(5, "broken"))
     assert moving.alter(target) == E.KAFKA_STORAGE_ERROR
     assert moving.alter(moving.dir_of()) == E.NONE

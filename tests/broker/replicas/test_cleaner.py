@@ -59,8 +59,8 @@ async def cleaning(directory: Path, **sets: str) -> AsyncIterator[MemoryBroker]:
 def create(memory: MemoryBroker, *names: str, policy: str = "compact") -> None:
     configs = [t.CreatableTopicConfig(name="cleanup.policy", value=policy)]
     topics = [t.CreatableTopic(name=name, num_partitions=1, replication_factor=1, configs=configs) for name in names]
-    answer = ask(memory, t.CreateTopicsRequest(topics=topics), 7, t.CreateTopicsResponse)
-    assert [topic.error_code for topic in answer.topics] == [0] * len(names)
+    response = ask(memory, t.CreateTopicsRequest(topics=topics), 7, t.CreateTopicsResponse)
+    assert [topic.error_code for topic in response.topics] == [0] * len(names)
 
 
 def delete(memory: MemoryBroker, topic: str) -> None:
@@ -212,21 +212,21 @@ async def test_a_topic_may_be_deleted_while_it_is_cleaned(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.INFO)
-    answer = CleanerProcess.answer
+    original = CleanerProcess.answer
 
     async with cleaning(tmp_path / "data") as memory:
 
         async def answer_to_a_deleted_one(self: CleanerProcess) -> CleanedGroup | CleaningDone:
-            found = await answer(self)
+            result = await original(self)
             if memory.broker.partitions.of_topic("t"):
                 delete(memory, "t")
-            return found
+            return result
 
         create(memory, "t", "other")
         monkeypatch.setattr(CleanerProcess, "answer", answer_to_a_deleted_one)
         produce(memory, "t", 30)
         await wait_for_async(lambda: not memory.broker.partitions.of_topic("t"), "the topic is deleted")
-        monkeypatch.setattr(CleanerProcess, "answer", answer)
+        monkeypatch.setattr(CleanerProcess, "answer", original)
         produce(memory, "other")
         await wait_for_async(lambda: "Cleaned <Partition other-0>" in caplog.text, "the other one is cleaned")
         assert not [record for record in caplog.records if record.levelno >= logging.WARNING]

@@ -71,10 +71,10 @@ def test_records_are_acknowledged_whenever_a_move_meets_them(tmp_path: Path) -> 
     """With sync=always, a single record that is appended at any step of a move, and none after it that would help."""
 
     def make(path: Path) -> Moving:
-        made = Moving(path, ALWAYS)
-        made.memory.create_topic("t")
-        append(made.memory, "t", b"a")
-        return made
+        moving_broker = Moving(path, ALWAYS)
+        moving_broker.memory.create_topic("t")
+        append(moving_broker.memory, "t", b"a")
+        return moving_broker
 
     count = 0
     for moving in at_each_step(tmp_path, make):
@@ -85,9 +85,9 @@ def test_records_are_acknowledged_whenever_a_move_meets_them(tmp_path: Path) -> 
             memory.run_all()
             memory.advance(0.1)
             memory.broker.loop.end_turn()
-        (answer,) = client.answers()
-        assert isinstance(answer, ProduceResponse)
-        assert answers(answer)[0].error_code == 0, f"at step {count}"
+        (response,) = client.answers()
+        assert isinstance(response, ProduceResponse)
+        assert answers(response)[0].error_code == 0, f"at step {count}"
         assert memory.broker.partitions.get("t", 0).log.high_watermark == 2
         memory.broker.log_dirs.release()
         count += 1
@@ -117,9 +117,9 @@ def test_a_compacted_log_is_whole_after_a_kill_at_any_step(tmp_path: Path) -> No
     """Its closed segments have gaps, which are in the last segment of the copy; at its end records are gone."""
 
     def make(path: Path) -> Moving:
-        made = Moving(path, {"log.cleanup.policy": "compact", "log.cleaner.delete.retention.ms": "0"})
-        made.memory.create_topic("t")
-        log = made.memory.broker.partitions.get("t", 0).log
+        moving_broker = Moving(path, {"log.cleanup.policy": "compact", "log.cleaner.delete.retention.ms": "0"})
+        moving_broker.memory.create_topic("t")
+        log = moving_broker.memory.broker.partitions.get("t", 0).log
         for number in range(12):
             put(log, (b"%d" % (number % 4), b"%d" % number))
         put(log, (b"gone", None))
@@ -127,7 +127,7 @@ def test_a_compacted_log_is_whole_after_a_kill_at_any_step(tmp_path: Path) -> No
         clean(log)
         clean(log, checkpoint=0, now_ms=10**13)
         close_segment(log)
-        return made
+        return moving_broker
 
     count = 0
     for moving in at_each_step(tmp_path, make):
@@ -194,8 +194,8 @@ def test_a_replica_that_is_named_twice_is_answered_once(moving: Moving) -> None:
     topics = [AlterReplicaLogDirTopic(name="t", partitions=[0])]
     target = moving.other()
     dirs = [AlterReplicaLogDir(path=path, topics=topics) for path in ("/nowhere", target)]
-    answer = moving.memory.client().ask(AlterReplicaLogDirsRequest(dirs=dirs), 2, AlterReplicaLogDirsResponse)
-    assert [part.error_code for part in answer.results[0].partitions] == [0]
+    response = moving.memory.client().ask(AlterReplicaLogDirsRequest(dirs=dirs), 2, AlterReplicaLogDirsResponse)
+    assert [part.error_code for part in response.results[0].partitions] == [0]
     moving.settle()
     assert moving.dir_of() == target
 
@@ -289,23 +289,23 @@ def test_the_controller_is_told_until_it_knows_that_a_replica_stays(
     """KIP-858: else the controller would take the directory of the abandoned copy for the replica's."""
     moves = moving.memory.broker.dir_moves
     current = moving.dir_of()
-    told: list[tuple[bytes, Callable[[E], None]]] = []
-    moves._assign = lambda topic_id, index, directory, then: told.append((directory, then))
+    reports: list[tuple[bytes, Callable[[E], None]]] = []
+    moves._assign = lambda topic_id, index, directory, then: reports.append((directory, then))
     target = moving.other()
     assert moving.alter(target) == E.NONE
     moving.settle()
-    ((copy, then),) = told
+    ((copy, then),) = reports
     for executor in (moving.memory.disk, moving.memory.flushes):
         executor.is_paused = True
     then(E.NONE)  # the copy is about to take over
     assert moving.alter(current) == E.NONE
     moving.memory.run_all()
-    (_, (original, then)) = told
+    (_, (original, then)) = reports
     assert original != copy
     then(E.REQUEST_TIMED_OUT)
     moving.memory.advance(TELL_AGAIN_S)
-    assert [directory for directory, _ in told] == [copy, original, original]
+    assert [directory for directory, _ in reports] == [copy, original, original]
     assert "stays in its directory" in caplog.text
-    told[-1][1](E.NONE)
+    reports[-1][1](E.NONE)
     moving.memory.advance(10 * TELL_AGAIN_S)
-    assert len(told) == 3
+    assert len(reports) == 3

@@ -81,14 +81,14 @@ def send(memory: MemoryBroker, topic: str, value: bytes = b"x") -> int:
 
 def read(memory: MemoryBroker, topic: str) -> tuple[int, list[bytes | None]]:
     """Error code and values of a fetch from the start."""
-    answer = memory.client().ask(fetch(at(0), topic=topic), 12, FetchResponse).responses[0].partitions[0]
-    return answer.error_code, [value for _, value in values(answer)]
+    partition = memory.client().ask(fetch(at(0), topic=topic), 12, FetchResponse).responses[0].partitions[0]
+    return partition.error_code, [value for _, value in values(partition)]
 
 
 def latest(memory: MemoryBroker, topic: str, timestamp: int = -1) -> int:
-    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
-    answer = memory.client().ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7, ListOffsetsResponse)
-    return answer.topics[0].partitions[0].error_code
+    requested = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=timestamp)])
+    response = memory.client().ask(ListOffsetsRequest(replica_id=-1, topics=[requested]), 7, ListOffsetsResponse)
+    return response.topics[0].partitions[0].error_code
 
 
 def create(memory: MemoryBroker, topic: str) -> int:
@@ -131,12 +131,12 @@ class TestFailedSync:
         clients = [memory.client() for _ in range(3)]
         reader = memory.client()
         reader.send(fetch(at(1), topic="there", max_wait_ms=10_000), 12)
-        for one in clients:
-            one.send(produce(to(0, batch(b"y")), topic="there"), 9)
+        for item in clients:
+            item.send(produce(to(0, batch(b"y")), topic="there"), 9)
         files.errors["sync"] = errno.EIO
         memory.run_flush()
-        found = [answers(one.answers()[0])[0] for one in clients]
-        assert [(one.error_code, one.base_offset) for one in found] == [(E.KAFKA_STORAGE_ERROR, -1)] * 3
+        partitions = [answers(item.answers()[0])[0] for item in clients]
+        assert [(item.error_code, item.base_offset) for item in partitions] == [(E.KAFKA_STORAGE_ERROR, -1)] * 3
         assert reader.answers()[0].responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
         assert memory.flushes.held == []
 
@@ -157,11 +157,13 @@ class TestFailedSync:
     def test_is_shown_by_describe_log_dirs(self, memory: MemoryBroker, files: FailingFiles, tmp_path: Path) -> None:
         files.errors["sync"] = errno.EIO
         send(memory, "there")
-        answer = memory.client().ask(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
-        found = {one.log_dir: (one.error_code, [topic.name for topic in one.topics]) for one in answer.results}
-        assert found[str(tmp_path / "b")] == (E.KAFKA_STORAGE_ERROR, [])
-        assert found[str(tmp_path / "a")][0] == 0
-        assert "here" in found[str(tmp_path / "a")][1]
+        response = memory.client().ask(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
+        log_dirs = {
+            result.log_dir: (result.error_code, [topic.name for topic in result.topics]) for result in response.results
+        }
+        assert log_dirs[str(tmp_path / "b")] == (E.KAFKA_STORAGE_ERROR, [])
+        assert log_dirs[str(tmp_path / "a")][0] == 0
+        assert "here" in log_dirs[str(tmp_path / "a")][1]
 
     def test_new_partitions_are_created_in_working_directories(self, memory: MemoryBroker, files: FailingFiles) -> None:
         files.errors["sync"] = errno.EIO
@@ -344,13 +346,17 @@ class TestRefusedWrite:
         for _ in range(3):
             assert send(memory, "there", bytes(100)) == 0
         files.errors["write"] = errno.ENOSPC
-        asked = DeleteRecordsTopic(name="there", partitions=[DeleteRecordsPartition(partition_index=0, offset=3)])
-        answer = memory.client().ask(DeleteRecordsRequest(topics=[asked], timeout_ms=1000), 2, DeleteRecordsResponse)
-        assert answer.topics[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
+        requested = DeleteRecordsTopic(name="there", partitions=[DeleteRecordsPartition(partition_index=0, offset=3)])
+        response = memory.client().ask(
+            DeleteRecordsRequest(topics=[requested], timeout_ms=1000), 2, DeleteRecordsResponse
+        )
+        assert response.topics[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
         assert (len(log.segments), log.log_start_offset) == (1, 3)
         files.errors.clear()
-        answer = memory.client().ask(DeleteRecordsRequest(topics=[asked], timeout_ms=1000), 2, DeleteRecordsResponse)
-        assert (answer.topics[0].partitions[0].error_code, answer.topics[0].partitions[0].low_watermark) == (0, 3)
+        response = memory.client().ask(
+            DeleteRecordsRequest(topics=[requested], timeout_ms=1000), 2, DeleteRecordsResponse
+        )
+        assert (response.topics[0].partitions[0].error_code, response.topics[0].partitions[0].low_watermark) == (0, 3)
 
 
 class TestReadError:
@@ -379,8 +385,8 @@ class TestReadError:
         second = memory.client()
         second.send(fetch(at(1), topic="there"), 12)
         if size < 16_000:
-            (answer,) = second.answers()
-            assert answer.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
+            (response,) = second.answers()
+            assert response.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR
             assert "Cannot read" in errors(caplog)[0]
         else:
             with pytest.raises(OSError, match="ended early"):

@@ -58,13 +58,16 @@ def test_a_session_names_only_what_has_changed(tmp_path: Path) -> None:
     following.run()
     fill(leader.logs[3], 1)
     following.run()
-    named = [[one.partition for topic in request.topics for one in topic.partitions] for request in leader.requests]
+    named = [
+        [partition.partition for topic in request.topics for partition in topic.partitions]
+        for request in leader.requests
+    ]
     assert named == [[0, 1, 2, 3, 4], [], [3]]
     following.fetcher.remove(following.fetcher.partitions[next(iter(following.fetcher.partitions))].key)
     leader.answer(even_if_empty=True)
     following.run()
     forgotten = leader.requests[-1].forgotten_topics_data
-    assert [one.partitions for one in forgotten] == [[0]]
+    assert [partition.partitions for partition in forgotten] == [[0]]
 
 
 @pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
@@ -77,7 +80,7 @@ def test_an_error_of_the_session_begins_a_new_one(tmp_path: Path, code: ErrorCod
     leader.errors = [code]
     fill(leader.logs[1], 1)
     following.run()
-    request = next(one for one in reversed(leader.requests) if one.session_epoch == 0)
+    request = next(received for received in reversed(leader.requests) if received.session_epoch == 0)
     assert request.session_id == (0 if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND else 77)
     assert len(request.topics[0].partitions) == 2
     assert following.partitions[1].log.log_end_offset == 2
@@ -313,7 +316,12 @@ def test_what_is_not_flushed_is_not_acknowledged(tmp_path: Path) -> None:
 
 def offsets_in(leader: FakeLeader) -> set[int]:
     """The fetch offsets of all requests."""
-    return {one.fetch_offset for request in leader.requests for topic in request.topics for one in topic.partitions}
+    return {
+        partition.fetch_offset
+        for request in leader.requests
+        for topic in request.topics
+        for partition in topic.partitions
+    }
 
 
 def always(following: Following) -> None:

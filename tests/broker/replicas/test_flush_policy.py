@@ -73,10 +73,10 @@ def log_of(memory: MemoryBroker, partition: int = 0):
 
 def seen(memory: MemoryBroker) -> tuple[list[bytes | None], int, int]:
     """What a client reads from t-0: (values, high watermark, latest offset)."""
-    answer = memory.client().ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0]
-    asked = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
-    latest = memory.client().ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7, ListOffsetsResponse)
-    return [value for _, value in values(answer)], answer.high_watermark, latest.topics[0].partitions[0].offset
+    partition = memory.client().ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0]
+    requested = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
+    latest = memory.client().ask(ListOffsetsRequest(replica_id=-1, topics=[requested]), 7, ListOffsetsResponse)
+    return [value for _, value in values(partition)], partition.high_watermark, latest.topics[0].partitions[0].offset
 
 
 def set_config(memory: MemoryBroker, topic: str, **configs: str) -> None:
@@ -85,10 +85,10 @@ def set_config(memory: MemoryBroker, topic: str, **configs: str) -> None:
         for name, value in configs.items()
     ]
     resource = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=2, resource_name=topic, configs=entries)
-    answer = memory.client().ask(
+    response = memory.client().ask(
         IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse
     )
-    assert answer.responses[0].error_code == 0, answer
+    assert response.responses[0].error_code == 0, response
 
 
 class TestAlways:
@@ -101,8 +101,8 @@ class TestAlways:
         assert seen(memory) == ([b"first"], 1, 1)
         assert (log_of(memory).log_end_offset, log_of(memory).synced_offset) == (2, 1)
         memory.run_flush()
-        (answer,) = answers(client.answers()[0])
-        assert (answer.error_code, answer.base_offset) == (0, 1)
+        (partition,) = answers(client.answers()[0])
+        assert (partition.error_code, partition.base_offset) == (0, 1)
         assert seen(memory) == ([b"first", b"second"], 2, 2)
         assert log_of(memory).synced_offset == 2
 
@@ -117,14 +117,14 @@ class TestAlways:
 
     def test_records_appended_during_a_flush_share_the_next_one(self, memory: MemoryBroker) -> None:
         clients = [memory.client() for _ in range(4)]
-        for number, one in enumerate(clients):
-            one.send(produce(to(number % 3, batch(b"%d" % number))), 9)
+        for number, producer in enumerate(clients):
+            producer.send(produce(to(number % 3, batch(b"%d" % number))), 9)
         assert len(memory.flushes.held) == 1
         memory.run_flush()
-        assert [len(one.answers()) for one in clients] == [1, 0, 0, 0]
+        assert [len(producer.answers()) for producer in clients] == [1, 0, 0, 0]
         assert len(memory.flushes.held) == 1
         memory.run_flush()
-        assert [len(one.answers()) for one in clients] == [0, 1, 1, 1]
+        assert [len(producer.answers()) for producer in clients] == [0, 1, 1, 1]
         assert memory.flushes.held == []
 
     def test_a_request_for_several_partitions_waits_for_all_of_them(self, memory: MemoryBroker) -> None:
@@ -134,7 +134,7 @@ class TestAlways:
         memory.run_flush()
         assert second.answers() == []
         memory.run_flush()
-        assert [(one.error_code, one.base_offset) for one in answers(second.answers()[0])] == [
+        assert [(partition.error_code, partition.base_offset) for partition in answers(second.answers()[0])] == [
             (0, 1),
             (0, 2),
             (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
@@ -147,13 +147,13 @@ class TestAlways:
         producer_id = init(first).producer_id
         memory.flushes.is_paused = True
         request = produce(to(0, batch(b"once", producer_id=producer_id, producer_epoch=0, base_sequence=0)))
-        for one in (first, retry):
-            one.send(request, 9)
-            assert one.answers() == []
+        for producer in (first, retry):
+            producer.send(request, 9)
+            assert producer.answers() == []
         memory.run_flush()
-        for one in (first, retry):
-            (answer,) = answers(one.answers()[0])
-            assert (answer.error_code, answer.base_offset) == (0, 1)
+        for producer in (first, retry):
+            (partition,) = answers(producer.answers()[0])
+            assert (partition.error_code, partition.base_offset) == (0, 1)
         assert memory.flushes.held == []
         assert len(memory.client().ask(request, 9, ProduceResponse).responses) == 1
 
@@ -212,8 +212,8 @@ class TestAlways:
         client.send(produce(to(0, batch(b"a"))), 9)
         other.send(produce(to(0, batch(b"b")), topic="u"), 9)
         memory.client().ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
-        (answer,) = answers(client.answers()[0])
-        assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        (partition,) = answers(client.answers()[0])
+        assert partition.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         memory.run_flush()
         memory.run_flush()
         assert answers(other.answers()[0])[0].error_code == 0
@@ -295,8 +295,8 @@ class TestOtherPolicies:
     def test_with_os_nothing_is_flushed_and_no_response_is_delayed(self, tmp_path: Path) -> None:
         memory = start(tmp_path / "data", {"barnabas.log.sync": "os"})
         assert memory.broker.partitions.get("t", 0).flush_policy is None
-        (answer,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
-        assert answer.base_offset == 1
+        (partition,) = answers(memory.client().ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
+        assert partition.base_offset == 1
         assert seen(memory)[1] == 2
         memory.advance(3600)
         assert memory.flushes.held == []
@@ -377,15 +377,15 @@ def test_each_log_directory_has_its_own_flushes(tmp_path: Path) -> None:
     assert len(set(homes.values())) == 2
     here = 0
     there = next(index for index in homes if homes[index] is not homes[0])
-    one, other = memory.client(), memory.client()
-    one.send(produce(to(here, batch(b"a"))), 9)
-    other.send(produce(to(there, batch(b"b"))), 9)
+    first, second = memory.client(), memory.client()
+    first.send(produce(to(here, batch(b"a"))), 9)
+    second.send(produce(to(there, batch(b"b"))), 9)
     assert len(memory.flushes.held) == 2
     memory.flushes.held.reverse()
     memory.run_flush()
-    assert (len(one.answers()), len(other.answers())) == (0, 1)
+    assert (len(first.answers()), len(second.answers())) == (0, 1)
     memory.run_flush()
-    assert len(one.answers()) == 1
+    assert len(first.answers()) == 1
     memory.close()
 
 
@@ -396,13 +396,13 @@ class TestSyncfsChoice:
         memory.create_topic("t", 40)
         memory.flushes.is_paused = True
         clients = [memory.client() for _ in range(40)]
-        for index, one in enumerate(clients):
-            one.send(produce(to(index, batch(b"a"))), 9)
+        for index, producer in enumerate(clients):
+            producer.send(produce(to(index, batch(b"a"))), 9)
         memory.run_flush()
         files.done.clear()
         memory.run_flush()
         assert files.done[0][0] == "sync_file_system"
-        assert all(len(one.answers()) == 1 for one in clients)
+        assert all(len(producer.answers()) == 1 for producer in clients)
         memory.close()
 
     def test_syncfs_is_tried_less_often_where_it_is_slower(self) -> None:

@@ -44,9 +44,9 @@ class Proposing:
     def open_proposal(self) -> Proposal | None:
         return self.proposal
 
-    def answered(self, proposal: Proposal, answer: AlterPartitionResponsePartitionData) -> Outcome:
+    def answered(self, proposal: Proposal, response: AlterPartitionResponsePartitionData) -> Outcome:
         assert proposal is self.proposal
-        self.answers.append(ErrorCode(answer.error_code))
+        self.answers.append(ErrorCode(response.error_code))
         if self.retries:
             self.retries -= 1
             return Outcome.AGAIN
@@ -75,7 +75,7 @@ class Driver:
     def named(self) -> list[int]:
         """The partitions of the request in flight."""
         ((request, _),) = self.sent
-        return [one.partition_index for topic in request.topics for one in topic.partitions]
+        return [partition.partition_index for topic in request.topics for partition in topic.partitions]
 
     def answer(
         self,
@@ -97,10 +97,10 @@ class Driver:
                             topic_id=topic.topic_id,
                             partitions=[
                                 AlterPartitionResponsePartitionData(
-                                    partition_index=one.partition_index, error_code=int(code)
+                                    partition_index=partition.partition_index, error_code=int(code)
                                 )
-                                for one in topic.partitions
-                                if one.partition_index not in without
+                                for partition in topic.partitions
+                                if partition.partition_index not in without
                             ],
                         )
                         for topic in request.topics
@@ -132,7 +132,7 @@ def test_what_is_proposed_in_a_turn_is_one_request() -> None:
     assert [(state.broker_id, state.broker_epoch) for state in first.new_isr_with_epochs] == [(1, 7), (2, 102)]
     driver.answer()
     assert driver.sent == []
-    assert [one.answers for one in partitions] == [[ErrorCode.NONE]] * 3
+    assert [partition.answers for partition in partitions] == [[ErrorCode.NONE]] * 3
 
 
 def test_what_is_proposed_meanwhile_waits_for_the_answer() -> None:
@@ -152,7 +152,7 @@ def test_a_request_is_bounded() -> None:
     driver.answer()
     assert len(driver.named()) == 5
     driver.answer()
-    assert all(one.answers for one in partitions)
+    assert all(partition.answers for partition in partitions)
 
 
 def test_a_failed_request_is_sent_again_with_the_epoch_of_then() -> None:
@@ -208,7 +208,7 @@ def test_failures_are_told_once_and_make_the_pause_longer(caplog: pytest.LogCapt
         for error in [ErrorCode.STALE_BROKER_EPOCH] * 8 + [ErrorCode.REQUEST_TIMED_OUT]:
             driver.answer(error=error)
             driver.advance(MAX_RETRY_S)
-    assert [one.getMessage().rpartition(" ")[2] for one in caplog.records] == [
+    assert [record.getMessage().rpartition(" ")[2] for record in caplog.records] == [
         "STALE_BROKER_EPOCH",
         "REQUEST_TIMED_OUT",
     ]
@@ -229,8 +229,8 @@ def test_failures_are_told_once_and_make_the_pause_longer(caplog: pytest.LogCapt
 
 def overtaken(count: int) -> list[Proposing]:
     partitions = several(count)
-    for one in partitions:
-        one.is_overtaken = True
+    for partition in partitions:
+        partition.is_overtaken = True
     return partitions
 
 
@@ -279,13 +279,13 @@ def test_many_that_wait_for_metadata_are_looked_at_in_pieces() -> None:
     driver.propose(*partitions)
     for _ in range(0, len(partitions), PARTITIONS_OF_A_REQUEST):
         driver.answer(code=ErrorCode.INVALID_UPDATE_VERSION)
-    for one in partitions:
-        one.is_overtaken = False
+    for partition in partitions:
+        partition.is_overtaken = False
     driver.advance(ASK_AGAIN_S)
     while driver.sent:
         driver.answer()
         driver.advance(0)
-    assert all(one.proposal is None for one in partitions)
+    assert all(partition.proposal is None for partition in partitions)
     assert driver.changes._late == {}
 
 

@@ -68,7 +68,7 @@ class TestIsr:
     def test_proposed_replicas_count_at_once_and_those_to_be_removed_still_do(self) -> None:
         state = leader(1, 2)
         state.proposal = Proposal((1, 3), 0, 0, (-1, -1))
-        assert [state.is_in_maximal_isr(one) for one in (1, 2, 3)] == [True, True, True]
+        assert [state.is_in_maximal_isr(replica) for replica in (1, 2, 3)] == [True, True, True]
         assert state.maximal_isr_size == 3
         assert state.out_of_sync(500, 1000.0, LAG_S) == set()  # one proposal at a time
         state.commit_isr((1, 3))
@@ -80,9 +80,9 @@ class TestIsr:
 
     def test_replicas_that_stay_are_not_forgotten(self) -> None:
         state = leader()
-        kept = state.followers[2]
+        follower = state.followers[2]
         state.set_replicas([1, 2, 4])
-        assert state.followers[2] is kept
+        assert state.followers[2] is follower
         assert set(state.followers) == {2, 4}
 
     @for_each(

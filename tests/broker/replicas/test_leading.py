@@ -46,9 +46,9 @@ class TestHighWatermark:
         assert consumer.answers() == []
         second.fetch(1)
         third.fetch(1)
-        (answer,) = consumer.answers()
-        assert isinstance(answer, FetchResponse)
-        assert values(the_partition(answer)) == [(0, b"a")]
+        (response,) = consumer.answers()
+        assert isinstance(response, FetchResponse)
+        assert values(the_partition(response)) == [(0, b"a")]
 
     def test_it_does_not_move_while_the_isr_is_too_small(self, memory, partition, second) -> None:
         """R7: KIP-966."""
@@ -117,9 +117,9 @@ class TestFollowers:
         memory.client().send(produce_request(b"a", b"b"), 9)
         memory.change(leader=ME)
         memory.client().send(produce_request(b"c"), 9)
-        answer = second.fetch(3, first)
-        assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (first, 2)
-        assert bytes(answer.records or b"") == b""
+        response = second.fetch(3, first)
+        assert (response.diverging_epoch.epoch, response.diverging_epoch.end_offset) == (first, 2)
+        assert bytes(response.records or b"") == b""
         third.fetch(3, first + 1)
         assert partition.log.high_watermark == 0
         assert values(second.fetch(2, first)) == [(2, b"c")]
@@ -129,8 +129,8 @@ class TestFollowers:
         memory.client().send(produce_request(b"a"), 9)
         memory.change(leader=ME)
         epoch = partition.leader_epoch
-        answer = second.fetch(1, epoch)
-        assert (answer.error_code, answer.diverging_epoch.epoch) == (0, -1)
+        response = second.fetch(1, epoch)
+        assert (response.error_code, response.diverging_epoch.epoch) == (0, -1)
 
     def test_an_offset_outside_of_the_log_is_an_error(self, memory, partition, second) -> None:
         """R24: it is no acknowledgement either."""
@@ -142,8 +142,8 @@ class TestFollowers:
         second.wait(0)
         assert second.answers() == []
         memory.client().send(produce_request(b"a", acks=1), 9)
-        (answer,) = second.answers()
-        assert values(answer) == [(0, b"a")]
+        (response,) = second.answers()
+        assert values(response) == [(0, b"a")]
 
     def test_a_waiting_fetch_is_answered_at_its_deadline(self, memory, partition, second) -> None:
         second.wait(0)
@@ -155,8 +155,8 @@ class TestFollowers:
     def test_a_waiting_fetch_is_answered_when_the_leader_changes(self, memory, partition, second) -> None:
         second.wait(0)
         memory.change(leader=SECOND)
-        (answer,) = second.answers()
-        assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        (response,) = second.answers()
+        assert response.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
     def test_a_follower_whose_high_watermark_is_behind_is_answered_at_once(
         self, memory, partition, second, third
@@ -165,8 +165,8 @@ class TestFollowers:
         memory.client().send(produce_request(b"a"), 9)
         third.fetch(1)
         second.wait(1, high_watermark=0)
-        (answer,) = second.answers()
-        assert answer.high_watermark == 1
+        (response,) = second.answers()
+        assert response.high_watermark == 1
         second.wait(1, high_watermark=1)
         assert second.answers() == []
 
@@ -188,8 +188,8 @@ class TestFollowers:
         opened = second.client.ask(second.request(0, session_epoch=0), 18, FetchResponse)
         for other in (third.request(0), FetchRequest(max_wait_ms=0)):
             other.session_id, other.session_epoch = opened.session_id, 1
-            answer = second.client.ask(other, 18, FetchResponse)
-            assert answer.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            response = second.client.ask(other, 18, FetchResponse)
+            assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
 class TestThrottle:
@@ -210,8 +210,8 @@ class TestThrottle:
         memory.change(isr=[ME, SECOND])
         partition_bytes = partition.log.size_bytes
         assert len(bytes(third.fetch(0).records or b"")) == partition_bytes
-        answer = third.fetch(1)
-        assert (answer.error_code, values(answer)) == (0, [])
+        response = third.fetch(1)
+        assert (response.error_code, values(response)) == (0, [])
         assert partition.leading.state.followers[THIRD].log_end_offset == 1
         assert values(second.fetch(1)) == [(1, b"y")]  # it is in sync
         memory.advance(60)
@@ -256,8 +256,8 @@ class TestSessions:
         self.send(memory)
         assert second.client.answers() == []
         memory.client().send(produce_request(b"a", acks=1), 9)
-        (answer,) = second.answers()
-        assert values(answer) == [(0, b"a")]
+        (response,) = second.answers()
+        assert values(response) == [(0, b"a")]
         self.send(memory, 1)
         assert partition.leading.state.followers[SECOND].log_end_offset == 1
 
@@ -265,7 +265,7 @@ class TestSessions:
         self.open(memory, second)
         self.send(memory)
         memory.client().send(produce_request(b"a", acks=1), 9)
-        assert [values(answer) for answer in second.answers()] == [[(0, b"a")]]
+        assert [values(response) for response in second.answers()] == [[(0, b"a")]]
 
     def test_fetches_of_an_idle_partition_are_fetches_of_the_follower(self, memory, partition, second, third) -> None:
         """R9: it was caught up until the append, not only when it became idle."""
@@ -281,7 +281,7 @@ class TestSessions:
         third.fetch(1)
         assert memory.channel.held == []
         memory.advance(LAG_S)
-        assert [one.broker_id for one in memory.proposed().new_isr_with_epochs] == [ME, THIRD]
+        assert [replica.broker_id for replica in memory.proposed().new_isr_with_epochs] == [ME, THIRD]
 
     def test_a_session_that_is_closed_leaves_its_partitions(self, memory, partition, second) -> None:
         """R29."""
@@ -304,8 +304,8 @@ class TestSessions:
         assert partition.log.high_watermark == 1
         assert second.client.answers() == []
         memory.advance(0.6)
-        (answer,) = second.answers()
-        assert (answer.high_watermark, bytes(answer.records or b"")) == (1, b"")
+        (response,) = second.answers()
+        assert (response.high_watermark, bytes(response.records or b"")) == (1, b"")
         self.send(memory, max_wait_ms=0)
         (empty,) = second.client.answers()
         assert isinstance(empty, FetchResponse)
@@ -319,8 +319,8 @@ class TestSessions:
         assert self.watch(memory).changed == {}
         third.fetch(1)
         self.send(memory, max_wait_ms=0)
-        (answer,) = second.answers()
-        assert answer.high_watermark == 1
+        (response,) = second.answers()
+        assert response.high_watermark == 1
 
     def test_an_idle_replica_that_left_the_isr_joins_it_again(self, memory, partition, second) -> None:
         """R10: it was fenced for a moment, for example."""
@@ -343,8 +343,8 @@ class TestSessions:
         memory.broker.partitions.persist_log_starts()
         memory.broker.loop.end_turn()
         self.send(memory, max_wait_ms=0)
-        (answer,) = second.answers()
-        assert answer.log_start_offset == 1
+        (response,) = second.answers()
+        assert response.log_start_offset == 1
 
     def test_another_leader_answers_a_waiting_fetch(self, memory, partition, second) -> None:
         self.open(memory, second)
@@ -352,8 +352,8 @@ class TestSessions:
         second.client.answers()
         self.send(memory)
         memory.change(leader=SECOND)
-        (answer,) = second.answers()
-        assert answer.error_code == ErrorCode.FENCED_LEADER_EPOCH
+        (response,) = second.answers()
+        assert response.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
     def test_a_replica_outside_of_the_isr_is_looked_at_until_it_joins(self, memory, partition, second) -> None:
         memory.change(isr=[ME])
@@ -383,7 +383,7 @@ class TestIsr:
         second.fetch(1)
         memory.advance(0)
         proposed = memory.proposed()
-        assert [(one.broker_id, one.broker_epoch) for one in proposed.new_isr_with_epochs] == [
+        assert [(replica.broker_id, replica.broker_epoch) for replica in proposed.new_isr_with_epochs] == [
             (ME, memory.broker.image.brokers[ME].epoch),
             (SECOND, EPOCHS[SECOND]),
         ]
@@ -409,7 +409,7 @@ class TestIsr:
         """R10, R11."""
         memory.change(isr=[ME, SECOND])
         third.fetch(0)
-        assert [one.broker_id for one in memory.proposed().new_isr_with_epochs] == [ME, SECOND, THIRD]
+        assert [replica.broker_id for replica in memory.proposed().new_isr_with_epochs] == [ME, SECOND, THIRD]
         memory.client().send(produce_request(b"a"), 9)
         memory.advance(LAG_S * 2)
         second.fetch(1)
@@ -460,7 +460,7 @@ class TestIsr:
         third.broker_epoch += 10
         third.fetch(0)
         memory.advance(1)
-        assert [(one.broker_id, one.broker_epoch) for one in memory.proposed().new_isr_with_epochs][2:] == [
+        assert [(replica.broker_id, replica.broker_epoch) for replica in memory.proposed().new_isr_with_epochs][2:] == [
             (THIRD, EPOCHS[THIRD])
         ]
 
@@ -468,10 +468,10 @@ class TestIsr:
         memory.change(isr=[ME])
         second.fetch(0)
         third.fetch(0)
-        assert [one.broker_id for one in memory.proposed().new_isr_with_epochs] == [ME, SECOND]
+        assert [replica.broker_id for replica in memory.proposed().new_isr_with_epochs] == [ME, SECOND]
         memory.answer()
         third.fetch(0)
-        assert [one.broker_id for one in memory.proposed().new_isr_with_epochs] == [ME, SECOND, THIRD]
+        assert [replica.broker_id for replica in memory.proposed().new_isr_with_epochs] == [ME, SECOND, THIRD]
         assert memory.proposed().partition_epoch == partition.partition_epoch
 
     @pytest.mark.parametrize(
@@ -542,7 +542,7 @@ class TestIsr:
         memory.fail(error)
         assert memory.channel.held == []
         memory.advance(0.1)
-        assert [one.broker_id for one in memory.proposed().new_isr_with_epochs] == [ME, SECOND, THIRD]
+        assert [replica.broker_id for replica in memory.proposed().new_isr_with_epochs] == [ME, SECOND, THIRD]
 
     def test_a_partition_that_fails_is_repeated_and_told_once(self, memory, partition, third, caplog) -> None:
         memory.change(isr=[ME, SECOND])

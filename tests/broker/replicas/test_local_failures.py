@@ -71,9 +71,9 @@ class LocalFailures:
 
     @property
     def image(self) -> PartitionImage:
-        found = self.member.image.partition(self.name, 0)
-        assert found is not None
-        return found
+        partition = self.member.image.partition(self.name, 0)
+        assert partition is not None
+        return partition
 
     @property
     def partition(self) -> Partition:
@@ -117,11 +117,11 @@ class LocalFailures:
         self.controller.quorum.write(change)
         if directory.id == LOST_DIRECTORY and (fields := self.answer_to_lost()):
             self.controller.quorum.write(PartitionChangeRecord(topic_id=TOPIC, partition_id=0, **fields))
-        told = AssignReplicasToDirsResponseTopicData(
+        topic = AssignReplicasToDirsResponseTopicData(
             topic_id=TOPIC, partitions=[AssignReplicasToDirsResponsePartitionData(partition_index=0)]
         )
         return AssignReplicasToDirsResponse(
-            directories=[AssignReplicasToDirsResponseDirectoryData(id=directory.id, topics=[told])]
+            directories=[AssignReplicasToDirsResponseDirectoryData(id=directory.id, topics=[topic])]
         )
 
     def set_aside(self) -> list[str]:
@@ -333,7 +333,7 @@ def check(world: LocalFailures) -> None:
 
 
 def is_followed(world: LocalFailures) -> bool:
-    return any((TOPIC, 0) in one.partitions for one in world.member.member.fetchers._fetchers.values())
+    return any((TOPIC, 0) in fetcher.partitions for fetcher in world.member.member.fetchers._fetchers.values())
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
@@ -342,12 +342,12 @@ def test_a_full_disk_has_others_lead_until_there_is_space(
 ) -> None:
     free = 0
     monkeypatch.setattr(LogDir, "volume", lambda _: (1 << 30, free))
-    kept = world.partition
+    partition = world.partition
     for _ in range(3):
         refuse(world, code)
     world.wire.advance(0.5)
     assert world.reported == [LOST_DIRECTORY]
-    assert (world.image.leader, kept.is_leader) == (2, False)
+    assert (world.image.leader, partition.is_leader) == (2, False)
     assert not is_followed(world)  # nothing is fetched that cannot be written
     free = 1 << 30
     check(world)
@@ -356,7 +356,7 @@ def test_a_full_disk_has_others_lead_until_there_is_space(
     check(world)
     world.wire.advance(0.5)
     assert world.reported == [LOST_DIRECTORY, world.own]
-    assert world.partition is kept  # its log is whole
+    assert world.partition is partition  # its log is whole
     assert is_followed(world)
     assert "1 replicas in" in caplog.text
 

@@ -77,40 +77,42 @@ def produce_code(client: Client, partition: int, topic: str = "t") -> int:
 
 def test_every_request_of_an_offline_partition_is_answered_with_a_storage_error(client: Client) -> None:
     assert [produce_code(client, partition) for partition in (0, 1)] == [E.KAFKA_STORAGE_ERROR, 0]
-    answer = client.ask(fetch(at(0, 0), at(0, 1)), 12, FetchResponse).responses[0].partitions
-    assert [partition.error_code for partition in answer] == [E.KAFKA_STORAGE_ERROR, 0]
-    assert [len(values(partition)) for partition in answer] == [0, 2]
-    asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1)]
+    fetched = client.ask(fetch(at(0, 0), at(0, 1)), 12, FetchResponse).responses[0].partitions
+    assert [partition.error_code for partition in fetched] == [E.KAFKA_STORAGE_ERROR, 0]
+    assert [len(values(partition)) for partition in fetched] == [0, 2]
+    requested = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1)]
     offsets = client.ask(
-        ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)]), 7, ListOffsetsResponse
+        ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=requested)]),
+        7,
+        ListOffsetsResponse,
     )
-    assert [found.error_code for found in offsets.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
+    assert [item.error_code for item in offsets.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
     epochs = [OffsetForLeaderPartition(partition=index, leader_epoch=0) for index in (0, 1)]
     ends = client.ask(
         OffsetForLeaderEpochRequest(replica_id=-2, topics=[OffsetForLeaderTopic(topic="t", partitions=epochs)]),
         4,
         OffsetForLeaderEpochResponse,
     )
-    assert [found.error_code for found in ends.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
+    assert [item.error_code for item in ends.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
     limits = [DeleteRecordsPartition(partition_index=index, offset=0) for index in (0, 1)]
     deleted = client.ask(
         DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="t", partitions=limits)], timeout_ms=1000),
         2,
         DeleteRecordsResponse,
     )
-    assert [found.error_code for found in deleted.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
+    assert [item.error_code for item in deleted.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
     producers = client.ask(
         DescribeProducersRequest(topics=[DescribeProducersRequestTopicRequest(name="t", partition_indexes=[0, 1])]),
         0,
         DescribeProducersResponse,
     )
-    assert [found.error_code for found in producers.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
+    assert [item.error_code for item in producers.topics[0].partitions] == [E.KAFKA_STORAGE_ERROR, 0]
     assert WHY in (producers.topics[0].partitions[0].error_message or "")
 
 
 def test_metadata_shows_an_offline_partition_without_leader(client: Client) -> None:
-    answer = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12, MetadataResponse)
-    offline, online = sorted(answer.topics[0].partitions, key=lambda partition: partition.partition_index)
+    response = client.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12, MetadataResponse)
+    offline, online = sorted(response.topics[0].partitions, key=lambda partition: partition.partition_index)
     assert (offline.error_code, offline.leader_id, offline.offline_replicas) == (E.LEADER_NOT_AVAILABLE, -1, [1])
     assert (online.error_code, online.leader_id, online.offline_replicas) == (0, 1, [])
     described = client.ask(
@@ -120,10 +122,10 @@ def test_metadata_shows_an_offline_partition_without_leader(client: Client) -> N
         0,
         DescribeTopicPartitionsResponse,
     )
-    found = [(one.leader_id, one.offline_replicas) for one in described.topics[0].partitions]
-    assert found == [(-1, [1]), (1, [])]
+    leaders = [(item.leader_id, item.offline_replicas) for item in described.topics[0].partitions]
+    assert leaders == [(-1, [1]), (1, [])]
     sizes = client.ask(DescribeLogDirsRequest(topics=None), 4, DescribeLogDirsResponse)
-    assert [one.partition_index for one in sizes.results[0].topics[0].partitions] == [1]
+    assert [item.partition_index for item in sizes.results[0].topics[0].partitions] == [1]
 
 
 def test_a_delayed_fetch_is_answered(memory: MemoryBroker) -> None:
@@ -133,8 +135,8 @@ def test_a_delayed_fetch_is_answered(memory: MemoryBroker) -> None:
     assert client.answers() == []
     memory.broker.partitions.get("t", 0).fail(WHY)
     memory.broker.loop.end_turn()
-    (answer,) = client.answers()
-    assert answer.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR  # type: ignore[attr-defined]
+    (response,) = client.answers()
+    assert response.responses[0].partitions[0].error_code == E.KAFKA_STORAGE_ERROR  # type: ignore[attr-defined]
 
 
 def test_the_log_line_says_what_happened_and_what_to_do(
@@ -170,8 +172,8 @@ def test_a_log_that_cannot_be_loaded_is_offline_until_it_can(tmp_path: Path) -> 
     assert "t 0 1" in points.splitlines()
     (data / "t-0" / "leader-epoch-checkpoint").write_bytes(good)
     broker = MemoryBroker(data)
-    answer = broker.client().ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0]
-    assert values(answer) == [(0, b"kept")]
+    response = broker.client().ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0]
+    assert values(response) == [(0, b"kept")]
     broker.close()
     assert (data / ".kafka_cleanshutdown").exists()
 
@@ -204,8 +206,8 @@ def test_damage_found_by_a_fetch_fails_only_fetches_that_cross_it(memory: Memory
     path.write_bytes(content)
     client = memory.client()
     for _ in range(2):
-        answer = client.ask(fetch(at(1)), 12, FetchResponse).responses[0].partitions[0]
-        assert answer.error_code == E.KAFKA_STORAGE_ERROR
+        response = client.ask(fetch(at(1)), 12, FetchResponse).responses[0].partitions[0]
+        assert response.error_code == E.KAFKA_STORAGE_ERROR
     assert not memory.broker.partitions.offline
     assert [produce_code(client, partition) for partition in (0, 1)] == [0, 0]
     assert "damaged at byte 0" in next(iter(memory.broker.partitions.local_failures.damaged.values()))
@@ -226,8 +228,8 @@ def test_recovery_logs_what_it_truncated(tmp_path: Path, caplog: pytest.LogCaptu
 
 
 def test_topic_with_an_offline_partition_can_be_deleted(memory: MemoryBroker, client: Client, tmp_path: Path) -> None:
-    answer = client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
-    assert answer.responses[0].error_code == 0
+    response = client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
+    assert response.responses[0].error_code == 0
     assert not [path for path in (tmp_path / "data").iterdir() if path.name in ("t-0", "t-1")]
     memory.create_topic("t", 2)
     assert [produce_code(client, partition) for partition in (0, 1)] == [0, 0]

@@ -115,16 +115,16 @@ class TestProduce:
 
 class TestRoles:
     def test_subscribers_are_told_of_each_change_of_leader_or_epoch(self, memory, partition) -> None:
-        told: list[tuple[bool, int, int]] = []
+        changes: list[tuple[bool, int, int]] = []
         memory.broker.partitions.on_role_change.append(
-            lambda one: told.append((one.is_leader, one.leader_id, one.leader_epoch))
+            lambda changed: changes.append((changed.is_leader, changed.leader_id, changed.leader_epoch))
         )
         first = partition.leader_epoch
         memory.change(isr=[ME])
         memory.change(leader=SECOND)
         memory.change(leader=-1)
         memory.change(leader=ME)
-        assert told == [(False, SECOND, first + 1), (False, -1, first + 2), (True, ME, first + 3)]
+        assert changes == [(False, SECOND, first + 1), (False, -1, first + 2), (True, ME, first + 3)]
 
     def test_a_partition_moved_to_other_brokers_is_removed_with_its_log(self, memory, partition, tmp_path) -> None:
         """R19."""
@@ -140,8 +140,8 @@ class TestRoles:
             memory.broker.partitions.get("t", 0)
         assert failure.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         memory.change(replicas=[SECOND, THIRD, ME], adding_replicas=[ME])
-        found = memory.broker.partitions.get("t", 0)
-        assert (found.log.log_end_offset, found.is_leader) == (0, False)
+        replica = memory.broker.partitions.get("t", 0)
+        assert (replica.log.log_end_offset, replica.is_leader) == (0, False)
         with pytest.raises(KafkaError) as failure:
             memory.broker.partitions.get_leader("t", 0)
         assert failure.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -159,12 +159,12 @@ class TestRoles:
             topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])],
         )
         for version, error in ((4, ErrorCode.LEADER_NOT_AVAILABLE), (5, ErrorCode.OFFSET_NOT_AVAILABLE)):
-            answer = client.ask(request, version, ListOffsetsResponse).topics[0].partitions[0]
-            assert answer.error_code == error
+            response = client.ask(request, version, ListOffsetsResponse).topics[0].partitions[0]
+            assert response.error_code == error
         second.fetch(1)
         third.fetch(1)
-        answer = client.ask(request, 5, ListOffsetsResponse).topics[0].partitions[0]
-        assert (answer.error_code, answer.offset) == (0, 1)
+        response = client.ask(request, 5, ListOffsetsResponse).topics[0].partitions[0]
+        assert (response.error_code, response.offset) == (0, 1)
 
     def test_a_new_leader_waits_for_fetches_of_its_own_time(self, memory, partition, second, third) -> None:
         """What followers had when this broker led before says nothing now."""
@@ -189,8 +189,8 @@ class TestDamage:
         memory.change(leader=SECOND)
         assert ("t", 0) in memory.broker.partitions.offline
         memory.change(isr=[SECOND, THIRD])
-        found = memory.broker.partitions.get("t", 0)
-        assert (found.leader_id, found.log.log_end_offset) == (SECOND, 0)
+        replica = memory.broker.partitions.get("t", 0)
+        assert (replica.leader_id, replica.log.log_end_offset) == (SECOND, 0)
         assert len(list(tmp_path.glob("t-0.*-stray"))) == 1
 
     def test_a_topic_of_another_id_is_set_aside(self, memory, partition, tmp_path: Path) -> None:
@@ -199,8 +199,8 @@ class TestDamage:
         log_dirs.are_replicas = True
         memory.client().send(produce_request(b"a", acks=1), 9)
         log_dirs.logs.pop(("t", 0)).close()
-        made = log_dirs.open_log("t", 0, partition.log.config, topic_id=b"n" * 16, now_ms=0, now=0.0)
-        assert made.log_end_offset == 0
+        new_log = log_dirs.open_log("t", 0, partition.log.config, topic_id=b"n" * 16, now_ms=0, now=0.0)
+        assert new_log.log_end_offset == 0
         assert len(log_dirs.strays) == 1
 
 
@@ -250,9 +250,9 @@ class TestReadingFromFollowers:
         client = memory.client()
 
         def preferred(rack: str) -> int:
-            answer = the_partition(client.ask(fetch(at(0), rack_id=rack), 12, FetchResponse))
-            assert answer.error_code == 0
-            return answer.preferred_read_replica
+            response = the_partition(client.ask(fetch(at(0), rack_id=rack), 12, FetchResponse))
+            assert response.error_code == 0
+            return response.preferred_read_replica
 
         assert preferred("r3") == -1  # it has not fetched
         FollowerClient(memory, THIRD).fetch(1)
@@ -268,19 +268,19 @@ class TestWrongBroker:
         """KIP-951."""
         memory.change(leader=SECOND)
         client = memory.client()
-        answer = client.ask(produce_request(b"a"), 10, ProduceResponse)
-        (produced,) = answer.responses[0].partition_responses
+        response = client.ask(produce_request(b"a"), 10, ProduceResponse)
+        (produced,) = response.responses[0].partition_responses
         assert produced.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert (produced.current_leader.leader_id, produced.current_leader.leader_epoch) == (
             SECOND,
             partition.leader_epoch,
         )
-        assert [(one.node_id, one.port) for one in answer.node_endpoints] == [(SECOND, 9093)]
+        assert [(endpoint.node_id, endpoint.port) for endpoint in response.node_endpoints] == [(SECOND, 9093)]
         topic_id = memory.broker.image.topics["t"].topic_id
         request = fetch(at(0, current_leader_epoch=partition.leader_epoch - 1), topic_id=topic_id)
         fetched = client.ask(request, 16, FetchResponse)
         assert the_partition(fetched).current_leader.leader_id == SECOND
-        assert [one.node_id for one in fetched.node_endpoints] == [SECOND]
+        assert [endpoint.node_id for endpoint in fetched.node_endpoints] == [SECOND]
 
 
 class TestDeleteRecords:
@@ -291,10 +291,10 @@ class TestDeleteRecords:
 
     def outcomes(self, client: Client) -> list[tuple[int, int]]:
         return [
-            (one.error_code, one.low_watermark)
+            (partition.error_code, partition.low_watermark)
             for response in client.answers()
             if isinstance(response, DeleteRecordsResponse)
-            for one in response.topics[0].partitions
+            for partition in response.topics[0].partitions
         ]
 
     def commit(self, memory: ReplicatedBroker, *followers: FollowerClient) -> None:

@@ -48,8 +48,8 @@ def set_topic(memory: MemoryBroker, name: str, value: str) -> None:
         resource_type=2, resource_name="t", configs=[config]
     )
     request = c.IncrementalAlterConfigsRequest(resources=[resource])
-    answer = memory.client().ask(request, 1, c.IncrementalAlterConfigsResponse)
-    assert answer.responses[0].error_code == 0
+    response = memory.client().ask(request, 1, c.IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == 0
 
 
 def start(memory: MemoryBroker, topic: str = "t") -> int:

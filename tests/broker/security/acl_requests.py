@@ -23,17 +23,17 @@ ANY = {
 
 
 def create(client: Client, *creations: a.AclCreation) -> list[tuple[int, str | None]]:
-    answer = client.ask(a.CreateAclsRequest(creations=list(creations)), 3, a.CreateAclsResponse)
-    return [(result.error_code, result.error_message) for result in answer.results]
+    response = client.ask(a.CreateAclsRequest(creations=list(creations)), 3, a.CreateAclsResponse)
+    return [(result.error_code, result.error_message) for result in response.results]
 
 
 def delete(client: Client, **chosen: Any) -> a.DeleteAclsFilterResult:
     request = a.DeleteAclsRequest(filters=[a.DeleteAclsFilter(**{**ANY, **chosen})])
     client.send(request, 3)
     client.memory.advance(0.1)  # its response is encoded in steps
-    (answer,) = client.answers()
-    assert isinstance(answer, a.DeleteAclsResponse)
-    return answer.filter_results[0]
+    (response,) = client.answers()
+    assert isinstance(response, a.DeleteAclsResponse)
+    return response.filter_results[0]
 
 
 def as_alice(memory: MemoryBroker) -> Client:

@@ -82,8 +82,8 @@ class Asker:
             )
             for operation, kind in options
         ]
-        answer = _ask(self.admin, a.CreateAclsRequest(creations=creations), 3)
-        assert not any(result.error_code for result in answer.results), answer
+        response = _ask(self.admin, a.CreateAclsRequest(creations=creations), 3)
+        assert not any(result.error_code for result in response.results), response
 
     def ask(self, request: Message, version: int) -> Any:
         client = self.memory.client()
@@ -98,13 +98,13 @@ def _ask(client: Client, request: Message, version: int) -> Any:
     if not answers:
         client.memory.advance(0.1)
         answers = client.answers()
-    (answer,) = answers
-    return answer
+    (response,) = answers
+    return response
 
 
-def refusals(answer: Any) -> set[int]:
+def refusals(response: Any) -> set[int]:
     """The authorization errors anywhere in a response."""
-    return {code for code in _codes(answer) if code in REFUSALS}
+    return {code for code in _codes(response) if code in REFUSALS}
 
 
 def _codes(value: Any) -> Iterator[int]:
@@ -113,11 +113,11 @@ def _codes(value: Any) -> Iterator[int]:
             yield from _codes(item)
     elif isinstance(value, Struct | Message):
         for name in value.__slots__:
-            found = getattr(value, name, None)
+            field_value = getattr(value, name, None)
             if name.endswith("error_code"):
-                yield found
+                yield field_value
             else:
-                yield from _codes(found)
+                yield from _codes(field_value)
 
 
 @pytest.fixture(scope="module")
@@ -187,25 +187,25 @@ def _rows(rules: tuple[Rule, ...]) -> list[Any]:
     return [pytest.param(rule, id=f"{rule.api.name} {rule.case}".strip()) for rule in tested]
 
 
-def _refused_as(rule: Rule, need: Need, answer: Any) -> bool:
+def _refused_as(rule: Rule, need: Need, response: Any) -> bool:
     """Whether the response is the refusal for a client that lacks a need."""
     if need.error is not None:
-        return refusals(answer) == {int(need.error)}
-    return not refusals(answer) and NAMED[need.options[-1][1]] not in repr(answer)
+        return refusals(response) == {int(need.error)}
+    return not refusals(response) and NAMED[need.options[-1][1]] not in repr(response)
 
 
 def _check(asker: Asker, rule: Rule, cases: dict[Any, Any]) -> None:
     case = cases[rule.api, rule.case]
     for missing in rule.needs:
         asker.allow(need.options[0] for need in rule.needs if need is not missing)
-        answer = asker.ask(*case(asker.topic_id))
-        assert _refused_as(rule, missing, answer), (missing, answer)
+        response = asker.ask(*case(asker.topic_id))
+        assert _refused_as(rule, missing, response), (missing, response)
         for option in missing.options:
             asker.allow([option, *(need.options[0] for need in rule.needs if need is not missing)])
-            answer = asker.ask(*case(asker.topic_id))
-            assert not refusals(answer), (option, answer)
+            response = asker.ask(*case(asker.topic_id))
+            assert not refusals(response), (option, response)
             if missing.error is None:
-                assert NAMED[missing.options[-1][1]] in repr(answer)
+                assert NAMED[missing.options[-1][1]] in repr(response)
 
 
 @for_each("rule", _rows(BROKER_RULES))
@@ -231,8 +231,8 @@ def test_who_may_not_hears_it_from_a_controller(controller: Asker, rule: Rule) -
 def test_controllers_have_the_rules_of_brokers(controller: Asker, rule: Rule) -> None:
     for missing in rule.needs:
         controller.allow(need.options[0] for need in rule.needs if need is not missing)
-        answer = controller.ask(*BROKER_CASES[rule.api, rule.case](bytes(16)))
-        assert _refused_as(rule, missing, answer), (missing, answer)
+        response = controller.ask(*BROKER_CASES[rule.api, rule.case](bytes(16)))
+        assert _refused_as(rule, missing, response), (missing, response)
 
 
 @for_each("key", BROKER_CASES, ids=lambda key: f"{key[0].name} {key[1]}".strip())

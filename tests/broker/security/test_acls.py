@@ -46,11 +46,11 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
 
 def described(client: Client, **chosen: Any) -> set[tuple[str, int, str, str, int]]:
     """(name, pattern type, principal, host, operation) of the ACLs that a filter means."""
-    answer = client.ask(a.DescribeAclsRequest(**{**ANY, **chosen}), 3, a.DescribeAclsResponse)
-    assert answer.error_code == 0
+    response = client.ask(a.DescribeAclsRequest(**{**ANY, **chosen}), 3, a.DescribeAclsResponse)
+    assert response.error_code == 0
     return {
         (resource.resource_name, resource.pattern_type, acl.principal, acl.host, acl.operation)
-        for resource in answer.resources
+        for resource in response.resources
         for acl in resource.acls
     }
 
@@ -58,8 +58,8 @@ def described(client: Client, **chosen: Any) -> set[tuple[str, int, str, str, in
 def topic_error(client: Client, name: str) -> int:
     """The error of looking up the end of a topic's only partition, which takes DESCRIBE."""
     topic = lo.ListOffsetsTopic(name=name, partitions=[lo.ListOffsetsPartition(timestamp=-1)])
-    answer = client.ask(lo.ListOffsetsRequest(topics=[topic]), 7, lo.ListOffsetsResponse)
-    return answer.topics[0].partitions[0].error_code
+    response = client.ask(lo.ListOffsetsRequest(topics=[topic]), 7, lo.ListOffsetsResponse)
+    return response.topics[0].partitions[0].error_code
 
 
 def test_acls_are_created_described_and_deleted(memory: MemoryBroker) -> None:
@@ -137,8 +137,8 @@ def test_without_an_authorizer_there_are_no_acls(tmp_path: Path) -> None:
     client = memory.client()
     assert create(client, acl_creation(), acl_creation())[1][0] == ErrorCode.SECURITY_DISABLED
     assert delete(client).error_code == ErrorCode.SECURITY_DISABLED
-    answer = client.ask(a.DescribeAclsRequest(**ANY), 3, a.DescribeAclsResponse)
-    assert answer.error_code == ErrorCode.SECURITY_DISABLED
+    response = client.ask(a.DescribeAclsRequest(**ANY), 3, a.DescribeAclsResponse)
+    assert response.error_code == ErrorCode.SECURITY_DISABLED
     memory.close()
 
 
@@ -170,8 +170,8 @@ def test_a_prefix_allows_what_begins_with_it(memory: MemoryBroker) -> None:
         memory.create_topic(name)
     create(memory.client(), acl_creation(resource_name="ord", resource_pattern_type=4, principal="User:alice"))
     alice = as_alice(memory)
-    answer = alice.ask(md.MetadataRequest(topics=None), 12, md.MetadataResponse)
-    assert [topic.name for topic in answer.topics] == ["orders"]
+    response = alice.ask(md.MetadataRequest(topics=None), 12, md.MetadataResponse)
+    assert [topic.name for topic in response.topics] == ["orders"]
 
 
 def test_authorized_operations_are_those_that_are_allowed(memory: MemoryBroker) -> None:
@@ -182,11 +182,11 @@ def test_authorized_operations_are_those_that_are_allowed(memory: MemoryBroker) 
         include_topic_authorized_operations=True,
         include_cluster_authorized_operations=True,
     )
-    answer = as_alice(memory).ask(request, 9, md.MetadataResponse)
-    assert answer.topics[0].topic_authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
-    assert answer.cluster_authorized_operations == 0
-    answer = memory.client().ask(request, 9, md.MetadataResponse)
-    assert answer.topics[0].topic_authorized_operations == sum(1 << n for n in (3, 4, 5, 6, 7, 8, 10, 11))
+    response = as_alice(memory).ask(request, 9, md.MetadataResponse)
+    assert response.topics[0].topic_authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
+    assert response.cluster_authorized_operations == 0
+    response = memory.client().ask(request, 9, md.MetadataResponse)
+    assert response.topics[0].topic_authorized_operations == sum(1 << n for n in (3, 4, 5, 6, 7, 8, 10, 11))
 
 
 def test_a_regular_expression_stands_for_what_the_member_may_describe(memory: MemoryBroker) -> None:
@@ -209,18 +209,18 @@ def test_a_regular_expression_stands_for_what_the_member_may_describe(memory: Me
             subscribed_topic_regex="o.*",
             topic_partitions=[],
         )
-        answer = client.ask(request, 1, cg.ConsumerGroupHeartbeatResponse)
-        assert answer.error_code == 0, answer
+        response = client.ask(request, 1, cg.ConsumerGroupHeartbeatResponse)
+        assert response.error_code == 0, response
         memory.advance(3)
-        return answer
+        return response
 
     def assigned(client: Client) -> set[bytes]:
-        answer = beat(client, 0)
+        response = beat(client, 0)
         while (
-            answer := beat(client, answer.member_epoch)
-        ).assignment is None or not answer.assignment.topic_partitions:
-            assert answer.member_epoch < 9
-        return {topic.topic_id for topic in answer.assignment.topic_partitions}
+            response := beat(client, response.member_epoch)
+        ).assignment is None or not response.assignment.topic_partitions:
+            assert response.member_epoch < 9
+        return {topic.topic_id for topic in response.assignment.topic_partitions}
 
     assert assigned(alice) == {topic_id}
 
@@ -276,8 +276,8 @@ def test_a_producer_that_may_write_to_no_topic_is_in_the_audit_log(
     alice = as_alice(memory)
     request = pr.InitProducerIdRequest(transactional_id=None)
     with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
-        answer = alice.ask(request, 4, pr.InitProducerIdResponse)
-    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        response = alice.ask(request, 4, pr.InitProducerIdResponse)
+    assert response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     (line,) = [record.getMessage() for record in caplog.records]
     assert line.startswith("Principal = User:alice is Denied operation = IDEMPOTENT_WRITE from host = 10.0.0.1 ")
     assert "on resource = Cluster:LITERAL:kafka-cluster for request = InitProducerId " in line
@@ -293,10 +293,10 @@ def test_a_controller_decides_for_the_client_of_a_forwarded_request(tmp_path: Pa
         envelope = cl.EnvelopeRequest(
             request_data=frame[4:], request_principal=principal.to_bytes(), client_host_address=bytes([10, 0, 0, 1])
         )
-        answer = memory.client().ask(envelope, 0)
-        assert answer.error_code == 0
+        response = memory.client().ask(envelope, 0)
+        assert response.error_code == 0
         head = len(ResponseHeader(correlation_id=7).encode(1))
-        return message_for(ApiKey.CREATE_ACLS)[1].decode(bytes(answer.response_data)[head:], 3)
+        return message_for(ApiKey.CREATE_ACLS)[1].decode(bytes(response.response_data)[head:], 3)
 
     assert forwarded(ALICE).results[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert memory.node.image.acls == {}

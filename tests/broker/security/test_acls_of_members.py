@@ -56,7 +56,7 @@ def is_refused(wire: Wire, member: JoinedBroker) -> bool:
     client = client_of(wire, member)
     client.connection.principal = ALICE
     client.send(DescribeGroupsRequest(groups=["g"]), 5)
-    ((group,),) = [answer.groups for answer in client.answers()]  # type: ignore[attr-defined]
+    ((group,),) = [response.groups for response in client.answers()]  # type: ignore[attr-defined]
     return bool(group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED)
 
 
@@ -84,7 +84,7 @@ def test_a_created_acl_is_here_when_the_client_is_answered(
     assert client.answers() == []
     quorum.write(acl(2, Operation.WRITE))
     wire.advance(1)
-    assert [answer.results[0].error_code for answer in client.answers()] == [0]  # type: ignore[attr-defined]
+    assert [response.results[0].error_code for response in client.answers()] == [0]  # type: ignore[attr-defined]
 
 
 def test_a_snapshot_replaces_the_acls(wire: Wire, tmp_path: Path, quorum: FakeQuorum) -> None:

@@ -59,16 +59,16 @@ class SecuredNode:
     def _authenticate(self, request: SaslAuthenticateRequest, _: int) -> SaslAuthenticateResponse:
         assert self._exchange is not None
         try:
-            answer = self._exchange.step(bytes(request.auth_bytes), 0)
+            token = self._exchange.step(bytes(request.auth_bytes), 0)
         except (AuthenticationFailed, InvalidCredentials) as error:
             return SaslAuthenticateResponse(
                 error_code=int(ErrorCode.SASL_AUTHENTICATION_FAILED), error_message=str(error)
             )
         is_done = self._exchange.identity is not None
         if self.forges and is_done:
-            answer = b"v=AAAA"
+            token = b"v=AAAA"
         return SaslAuthenticateResponse(
-            error_message=None, auth_bytes=answer, session_lifetime_ms=self.lifetime_ms if is_done else 0
+            error_message=None, auth_bytes=token, session_lifetime_ms=self.lifetime_ms if is_done else 0
         )
 
     @property
@@ -97,7 +97,7 @@ def test_a_connection_logs_in_before_its_first_request(wire, secured, mechanism:
     for _ in range(2):
         ask(client, answers)
     wire.until(lambda: len(answers.all) == 2)
-    assert [answer.producer_id_start for answer in answers.all] == [7, 7]
+    assert [response.producer_id_start for response in answers.all] == [7, 7]
     assert secured.kinds == ["SaslHandshake", *["SaslAuthenticate"] * tokens, *["AllocateProducerIds"] * 2]
 
 

@@ -60,16 +60,16 @@ def create(client: Client, *renewers: str, **options) -> CreateDelegationTokenRe
 
 
 def renew(client: Client, key: bytes, period_ms: int = -1) -> tuple[int, int]:
-    answer = client.ask(
+    response = client.ask(
         RenewDelegationTokenRequest(hmac=key, renew_period_ms=period_ms), 2, RenewDelegationTokenResponse
     )
-    return answer.error_code, answer.expiry_timestamp_ms
+    return response.error_code, response.expiry_timestamp_ms
 
 
 def expire(client: Client, key: bytes, period_ms: int = -1) -> tuple[int, int]:
     ask = ExpireDelegationTokenRequest(hmac=key, expiry_time_period_ms=period_ms)
-    answer = client.ask(ask, 2, ExpireDelegationTokenResponse)
-    return answer.error_code, answer.expiry_timestamp_ms
+    response = client.ask(ask, 2, ExpireDelegationTokenResponse)
+    return response.error_code, response.expiry_timestamp_ms
 
 
 def describe(client: Client, *owners: str, of_all: bool = False) -> DescribeDelegationTokenResponse:
@@ -104,9 +104,9 @@ def test_a_token_is_made_and_described(secure: SecureBroker) -> None:
     assert b64encode(bytes(token.hmac)).decode() == token_password("key-secret", token.token_id)
     (described,) = describe(client, "alice").tokens
     assert (described.token_id, bytes(described.hmac)) == (token.token_id, bytes(token.hmac))
-    assert [one.principal_name for one in described.renewers] == ["bob"]
-    assert [one.token_id for one in describe(client, of_all=True).tokens] == [token.token_id]
-    assert [one.token_id for one in describe(client, "bob").tokens] == [token.token_id]  # a renewer sees it
+    assert [item.principal_name for item in described.renewers] == ["bob"]
+    assert [item.token_id for item in describe(client, of_all=True).tokens] == [token.token_id]
+    assert [item.token_id for item in describe(client, "bob").tokens] == [token.token_id]  # a renewer sees it
     assert describe(client, "mallory").tokens == []
     assert describe(client).tokens == []
 
@@ -210,18 +210,22 @@ def test_expiring(secure: SecureBroker) -> None:
 def test_expired_tokens_are_removed(secure: SecureBroker) -> None:
     alice = secure.plain()
     create(alice, max_lifetime_ms=1000)
-    kept = create(alice)
+    created = create(alice)
     secure.advance(2)
     secure.broker.controller.remove_expired_tokens()
     secure.broker.loop.end_turn()
-    assert list(secure.broker.image.tokens) == [kept.token_id]
+    assert list(secure.broker.image.tokens) == [created.token_id]
 
 
 def test_who_is_not_authenticated_may_not_ask(secure: SecureBroker) -> None:
     client = secure.client()  # as on a PLAINTEXT listener
     not_allowed = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
-    answer = create(client)
-    assert (answer.error_code, answer.principal_name, answer.expiry_timestamp_ms) == (not_allowed, "ANONYMOUS", -1)
+    response = create(client)
+    assert (response.error_code, response.principal_name, response.expiry_timestamp_ms) == (
+        not_allowed,
+        "ANONYMOUS",
+        -1,
+    )
     assert renew(client, b"x")[0] == expire(client, b"x")[0] == describe(client).error_code == not_allowed
 
 
@@ -239,8 +243,8 @@ def test_other_refusals() -> None:
     other = [CreatableRenewers(principal_type="Group", principal_name="g")]
     request = CreateDelegationTokenRequest(renewers=other)
     for version, code in ((29, ErrorCode.INVALID_PRINCIPAL_TYPE), (13, ErrorCode.UNSUPPORTED_VERSION)):
-        records, answer = create_token(settings, request, Requester(ALICE, 0, version), lambda: "id")
-        assert (records, answer.error_code) == ([], code)
+        records, response = create_token(settings, request, Requester(ALICE, 0, version), lambda: "id")
+        assert (records, response.error_code) == ([], code)
     assert "secret" not in repr(settings)
 
 

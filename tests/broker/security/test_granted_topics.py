@@ -40,17 +40,19 @@ def produce(client: Client, *topics: tuple[str, bytes], version: int) -> list[in
     """The error of a record for each topic, named by its name or its id."""
     data = [p.PartitionProduceData(index=0, records=BATCH)]
     named = [p.TopicProduceData(name=name, topic_id=topic_id, partition_data=data) for name, topic_id in topics]
-    answer = client.ask(p.ProduceRequest(acks=1, timeout_ms=1000, topic_data=named), version, p.ProduceResponse)
-    return [topic.partition_responses[0].error_code for topic in answer.responses]
+    response = client.ask(p.ProduceRequest(acks=1, timeout_ms=1000, topic_data=named), version, p.ProduceResponse)
+    return [topic.partition_responses[0].error_code for topic in response.responses]
 
 
 def fetch(client: Client, *topics: tuple[str, bytes], version: int) -> list[int]:
     """The error of reading the start of each topic, named by its name or its id."""
-    wanted = [f.FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
-    named = [f.FetchRequestFetchTopic(topic=name, topic_id=topic_id, partitions=wanted) for name, topic_id in topics]
+    partitions = [f.FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)]
+    named = [
+        f.FetchRequestFetchTopic(topic=name, topic_id=topic_id, partitions=partitions) for name, topic_id in topics
+    ]
     request = f.FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=10_000, topics=named)
-    answer = client.ask(request, version, f.FetchResponse)
-    return [topic.partitions[0].error_code for topic in answer.responses]
+    response = client.ask(request, version, f.FetchResponse)
+    return [topic.partitions[0].error_code for topic in response.responses]
 
 
 def produced_by_name(client: Client, name: str, topic_id: bytes) -> int:
@@ -146,9 +148,9 @@ def test_what_is_remembered_is_bounded_and_still_forgotten(
     clients = [as_alice(memory) for _ in range(3)]
     for n, (name, topic_id) in enumerate([*topics.items()] * 2):
         assert ask(clients[n % 3], name, topic_id) == NONE
-    kept = [names for client in clients for names in client.connection.granted_topics.values()]
-    assert kept
-    assert all(len(names) <= 2 * 3 for names in kept), "names, and as many ids"
+    remembered = [names for client in clients for names in client.connection.granted_topics.values()]
+    assert remembered
+    assert all(len(names) <= 2 * 3 for names in remembered), "names, and as many ids"
     delete(memory.client())
     assert not any(names for client in clients for names in client.connection.granted_topics.values())
     for client in clients:
@@ -164,8 +166,8 @@ def set_level(memory: MemoryBroker, level: str | None) -> None:
         resource_type=BROKER_LOGGER, resource_name="1", configs=[change]
     )
     request = cf.IncrementalAlterConfigsRequest(resources=[resource])
-    answer = memory.client().ask(request, 1, cf.IncrementalAlterConfigsResponse)
-    assert answer.responses[0].error_code == 0, answer
+    response = memory.client().ask(request, 1, cf.IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == 0, response
 
 
 @each_way
@@ -180,8 +182,10 @@ def test_the_audit_log_has_every_permission_once_its_level_asks_for_that(
         set_level(memory, "DEBUG")
         caplog.clear()
         assert [ask(alice, TOPIC, topic_id) for _ in range(3)] == [NONE] * 3
-        told = [record for record in caplog.records if record.name == AUDIT and "Allowed" in record.getMessage()]
-        assert len(told) == 3
+        audit_records = [
+            record for record in caplog.records if record.name == AUDIT and "Allowed" in record.getMessage()
+        ]
+        assert len(audit_records) == 3
     finally:
         set_level(memory, None)
         logging.getLogger(AUDIT).setLevel(logging.NOTSET)

@@ -39,15 +39,15 @@ def broker(tmp_path: Path, *keys: dict[str, Any], **sets: str) -> SecureBroker:
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Iterator[SecureBroker]:
-    made = broker(tmp_path)
-    yield made
-    made.close()
+    memory = broker(tmp_path)
+    yield memory
+    memory.close()
 
 
 def test_a_token_lets_its_bearer_in_until_it_expires(secure: SecureBroker) -> None:
     client = dial(secure)
-    answer = authenticate(client, message(signed(), "alice", "traceId=1\x01"))
-    assert (answer.error_code, answer.session_lifetime_ms) == (0, 600_000)
+    response = authenticate(client, message(signed(), "alice", "traceId=1\x01"))
+    assert (response.error_code, response.session_lifetime_ms) == (0, 600_000)
     assert str(client.connection.principal) == "User:alice"
     assert client.ask(MetadataRequest(topics=[]), 12, MetadataResponse).controller_id == 1
     secure.advance(600)
@@ -200,16 +200,16 @@ def test_a_url_is_asked_again_until_it_answers(tmp_path: Path) -> None:
     """Nothing listens on port 1 of this machine."""
     secure = SecureBroker(tmp_path / "data", {**KEYS, URL: "http://127.0.0.1:1/jwks"})
     refused(secure, signed())
-    asked: list[None] = []
+    calls: list[None] = []
     submit = secure.disk.submit
 
     def count(work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
-        asked.append(None)
+        calls.append(None)
         submit(work, then)
 
     secure.disk.submit = count  # type: ignore[method-assign]
     secure.advance(5.0)
-    assert len(asked) == 4  # 0.3, 0.7, 1.5 and 3.1 seconds after the start; the first one was in `refused`
+    assert len(calls) == 4  # 0.3, 0.7, 1.5 and 3.1 seconds after the start; the first one was in `refused`
     secure.close()
 
 
@@ -223,8 +223,8 @@ def test_a_file_that_is_no_document_is_a_mistake_of_the_start(tmp_path: Path, te
 
 
 def test_an_authorization_id_must_be_the_bearer(secure: SecureBroker) -> None:
-    answer = fails(dial(secure), message(signed(), "bob"))
-    assert answer.error_message == (
+    response = fails(dial(secure), message(signed(), "bob"))
+    assert response.error_message == (
         "Authentication failed: Client requested an authorization id (bob) that is different from the token's "
         "principal name (alice)"
     )
@@ -309,7 +309,7 @@ def test_the_log_says_why_a_token_is_refused(secure: SecureBroker, caplog: pytes
     token = signed(aud="somebody else")
     with caplog.at_level(logging.INFO, "kafka.network.Selector"):
         refused(secure, token)
-    (line,) = [one.getMessage() for one in caplog.records]
+    (line,) = [record.getMessage() for record in caplog.records]
     assert line.endswith(f"({INVALID}: the token is for another audience)")
     assert token not in line
 

@@ -51,9 +51,9 @@ def raw(client: Client, token: bytes) -> bytes:
     """Send a token without a header; its answer."""
     client.feed(SIZE.pack(len(token)) + token)
     client.collect()
-    answer = bytes(client.inbox)
+    response = bytes(client.inbox)
     client.inbox.clear()
-    return answer
+    return response
 
 
 # Log-ins
@@ -65,8 +65,8 @@ def test_plain_lets_a_user_in(secure: SecureBroker, version: int, asks_versions:
     client = secure.dial()
     if asks_versions:
         assert versions(client).error_code == 0
-    answer = handshake(client, "PLAIN")
-    assert (answer.error_code, answer.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+    response = handshake(client, "PLAIN")
+    assert (response.error_code, response.mechanisms) == (0, ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
     assert client.connection.principal == ANONYMOUS
     done = authenticate(client, TOKEN, version)
     assert (done.error_code, done.error_message, done.auth_bytes, done.session_lifetime_ms) == (0, "", b"", 0)
@@ -104,14 +104,14 @@ def test_requests_behind_the_last_token_are_served(secure: SecureBroker) -> None
     frames = client.frame(SaslHandshakeRequest(mechanism="PLAIN"), 1)
     frames += client.frame(SaslAuthenticateRequest(auth_bytes=TOKEN), 2)
     client.feed(frames + client.frame(METADATA, 12))
-    _, _, answer = client.answers()
-    assert isinstance(answer, MetadataResponse)
+    _, _, response = client.answers()
+    assert isinstance(response, MetadataResponse)
 
 
 def test_sasl_requests_of_an_authenticated_connection_are_illegal(secure: SecureBroker) -> None:
     client = secure.plain()
-    answer = handshake(client, "PLAIN")
-    assert (answer.error_code, answer.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
+    response = handshake(client, "PLAIN")
+    assert (response.error_code, response.mechanisms) == (ErrorCode.ILLEGAL_SASL_STATE, [])
     assert authenticate(client, TOKEN).error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert client.ask(METADATA, 12, MetadataResponse).controller_id == 1
 
@@ -146,9 +146,9 @@ def test_versions_that_were_refused_may_be_asked_for_again(secure: SecureBroker)
     client = secure.dial()
     client.sent.append((18, 4, 1))
     client.feed(bytes.fromhex("0000000b 0012 0063 00000001 ffff 00"))
-    (answer,) = client.answers()
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    (response,) = client.answers()
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
     assert versions(client).error_code == 0
 
 
@@ -158,9 +158,9 @@ def test_another_request_in_place_of_a_token_is_illegal(secure: SecureBroker) ->
     client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
     assert client.answers() == []
     secure.advance(0.1)
-    (answer,) = client.answers()
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    (response,) = client.answers()
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert client.connection.is_finished
 
 
@@ -182,7 +182,7 @@ def test_requests_that_were_sent_with_a_wrong_password_are_not_served(secure: Se
     frames += client.frame(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wrong"), 2)
     client.feed(frames + client.frame(CreateTopicsRequest(), 7))
     secure.advance(0.1)
-    assert [type(answer).__name__ for answer in client.answers()] == [
+    assert [type(response).__name__ for response in client.answers()] == [
         "SaslHandshakeResponse",
         "SaslAuthenticateResponse",
     ]
@@ -197,10 +197,10 @@ def test_a_mechanism_that_is_not_enabled_is_refused_with_those_that_are(secure: 
     client.send(SaslHandshakeRequest(mechanism="GSSAPI"), 1)
     assert client.answers() == []
     secure.advance(0.1)
-    (answer,) = client.answers()
-    assert isinstance(answer, SaslHandshakeResponse)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
-    assert answer.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+    (response,) = client.answers()
+    assert isinstance(response, SaslHandshakeResponse)
+    assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert response.mechanisms == ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     assert client.connection.is_finished
 
 
@@ -211,8 +211,8 @@ def test_a_failure_is_answered_after_a_delay_logged_and_counted(
     caplog.set_level(logging.INFO)
     client = secure.dial()
     handshake(client, "PLAIN")
-    answer = fails(client, token)
-    assert (answer.error_code, answer.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, REFUSED)
+    response = fails(client, token)
+    assert (response.error_code, response.error_message) == (ErrorCode.SASL_AUTHENTICATION_FAILED, REFUSED)
     (line,) = [record.getMessage() for record in caplog.records if record.name == "kafka.network.Selector"]
     assert line == (
         "[SocketServer listenerType=BROKER, nodeId=1] Failed authentication with /10.0.0.1 "
@@ -266,9 +266,9 @@ def test_scram_does_not_tell_who_exists(secure: SecureBroker, name: str) -> None
         server = bytes(authenticate(client, first).auth_bytes)
         assert server.endswith(b",i=6000")
         salts.add(server.split(b",")[1])
-        answer = fails(client, scram_final("wrong", first, server))
-        assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-        assert answer.error_message == (
+        response = fails(client, scram_final("wrong", first, server))
+        assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert response.error_message == (
             "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
         )
     (salt,) = salts
@@ -367,9 +367,9 @@ def test_another_principal_is_refused(sessions: SecureBroker) -> None:
     log_in(client)
     sessions.advance(5)
     handshake(client, "PLAIN")
-    answer = fails(client, b"\0admin\0admin-secret")
-    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-    assert answer.error_message == "Cannot change principals during re-authentication from User.alice: User.admin"
+    response = fails(client, b"\0admin\0admin-secret")
+    assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert response.error_message == "Cannot change principals during re-authentication from User.alice: User.admin"
     assert sessions.sasl.log_ins.failed_reauthentications == 1
 
 
@@ -433,6 +433,6 @@ def test_nothing_else_is_served_while_a_client_authenticates_again(sessions: Sec
     handshake(client, "PLAIN")
     client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4)
     sessions.advance(0.1)
-    (answer,) = client.answers()
-    assert isinstance(answer, ApiVersionsResponse)
-    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+    (response,) = client.answers()
+    assert isinstance(response, ApiVersionsResponse)
+    assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE

@@ -127,9 +127,9 @@ BEARER = {
 
 def test_a_broker_logs_in_with_the_token_of_a_file() -> None:
     url = {"listener.name.internal.oauthbearer.sasl.oauthbearer.token.endpoint.url": "file:///of%20node"}
-    found = inter_broker_login(load(CLUSTER | BEARER | url, {}, None))
-    assert found is not None
-    assert (found.mechanism, found.token_file) == ("OAUTHBEARER", "/of node")
+    login = inter_broker_login(load(CLUSTER | BEARER | url, {}, None))
+    assert login is not None
+    assert (login.mechanism, login.token_file) == ("OAUTHBEARER", "/of node")
     for wrong in ("", "https://login.example.com/token", "file://host/path"):
         with pytest.raises(ConfigError, match="must be file:///PATH of a file with the token"):
             load(CLUSTER | BEARER | {"sasl.oauthbearer.token.endpoint.url": wrong}, {}, None)
@@ -162,10 +162,10 @@ def test_secrets_are_not_described(tmp_path: Path) -> None:
         resources=[DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)],
         include_synonyms=True,
     )
-    answer = secure.client().ask(ask, 4, DescribeConfigsResponse)
-    entries = {entry.name: entry for entry in answer.results[0].configs}
+    response = secure.client().ask(ask, 4, DescribeConfigsResponse)
+    entries = {entry.name: entry for entry in response.results[0].configs}
     for name in (JAAS, "sasl.jaas.config"):
         assert (entries[name].value, entries[name].is_sensitive, entries[name].read_only) == (None, True, True)
         assert entries[name].config_source == 4
-    assert "-secret" not in repr(answer)
+    assert "-secret" not in repr(response)
     secure.close()

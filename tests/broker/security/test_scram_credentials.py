@@ -39,25 +39,25 @@ def alter(
     memory: MemoryBroker, *changes: ScramCredentialDeletion | ScramCredentialUpsertion
 ) -> dict[str, tuple[int, str | None]]:
     request = AlterUserScramCredentialsRequest(
-        deletions=[one for one in changes if isinstance(one, ScramCredentialDeletion)],
-        upsertions=[one for one in changes if isinstance(one, ScramCredentialUpsertion)],
+        deletions=[item for item in changes if isinstance(item, ScramCredentialDeletion)],
+        upsertions=[item for item in changes if isinstance(item, ScramCredentialUpsertion)],
     )
-    answer = memory.client().ask(request, 0, AlterUserScramCredentialsResponse)
-    assert len({one.user for one in answer.results}) == len(answer.results)
-    return {one.user: (one.error_code, one.error_message) for one in answer.results}
+    response = memory.client().ask(request, 0, AlterUserScramCredentialsResponse)
+    assert len({item.user for item in response.results}) == len(response.results)
+    return {item.user: (item.error_code, item.error_message) for item in response.results}
 
 
 def describe(memory: MemoryBroker, *users: str) -> dict[str, tuple[int, str | None, list[tuple[int, int]]]]:
     request = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in users] or None)
-    answer = memory.client().ask(request, 0, DescribeUserScramCredentialsResponse)
-    assert answer.error_code == 0
+    response = memory.client().ask(request, 0, DescribeUserScramCredentialsResponse)
+    assert response.error_code == 0
     return {
-        one.user: (
-            one.error_code,
-            one.error_message,
-            [(info.mechanism, info.iterations) for info in one.credential_infos],
+        result.user: (
+            result.error_code,
+            result.error_message,
+            [(info.mechanism, info.iterations) for info in result.credential_infos],
         )
-        for one in answer.results
+        for result in response.results
     }
 
 
@@ -74,8 +74,8 @@ def test_credentials_are_kept_over_a_restart_and_described_without_secrets(tmp_p
     assert alter(first, upsertion("alice", 2, 5000)) == {"alice": (0, None)}
     first.close()
     second = MemoryBroker(tmp_path / "data")
-    wanted = {"alice": (0, None, [(1, 4096), (2, 5000)]), "bob": (0, None, [(2, 8192)])}
-    assert describe(second) == wanted
+    expected = {"alice": (0, None, [(1, 4096), (2, 5000)]), "bob": (0, None, [(2, 8192)])}
+    assert describe(second) == expected
     record = second.broker.image.scram["alice", 1]
     assert bytes(record.stored_key) == SCRAM_SHA_256.stored_key(b"x")
     assert bytes(record.server_key) == SCRAM_SHA_256.server_key(b"x")
@@ -104,8 +104,8 @@ def test_a_deletion(memory: MemoryBroker) -> None:
     ],
 )
 def test_each_user_is_refused_for_himself(memory: MemoryBroker, change, code: ErrorCode, text: str) -> None:
-    found = alter(memory, change, upsertion("bob"))
-    assert found == {change.name: (code, text), "bob": (0, None)}
+    results = alter(memory, change, upsertion("bob"))
+    assert results == {change.name: (code, text), "bob": (0, None)}
     assert set(memory.broker.image.scram) == {("bob", 1)}
 
 
@@ -121,24 +121,24 @@ def test_a_user_who_is_named_twice_is_not_changed(memory: MemoryBroker, changes)
 
 def test_descriptions_of_users(memory: MemoryBroker) -> None:
     alter(memory, upsertion("alice"), upsertion("bob"))
-    found = describe(memory, "alice", "mallory", "bob", "bob")
-    assert found["alice"] == (0, None, [(1, 4096)])
+    users = describe(memory, "alice", "mallory", "bob", "bob")
+    assert users["alice"] == (0, None, [(1, 4096)])
     text = "Attempt to describe a user credential that does not exist: mallory"
-    assert found["mallory"] == (ErrorCode.RESOURCE_NOT_FOUND, text, [])
+    assert users["mallory"] == (ErrorCode.RESOURCE_NOT_FOUND, text, [])
     text = "Cannot describe SCRAM credentials for the same user twice in a single request: bob"
-    assert found["bob"] == (ErrorCode.DUPLICATE_RESOURCE, text, [])
+    assert users["bob"] == (ErrorCode.DUPLICATE_RESOURCE, text, [])
 
 
 def test_an_old_metadata_version_has_no_credentials() -> None:
-    records, answer = alter_credentials({}, AlterUserScramCredentialsRequest(upsertions=[upsertion()]), 10)
+    records, response = alter_credentials({}, AlterUserScramCredentialsRequest(upsertions=[upsertion()]), 10)
     assert records == []
-    assert [one.error_code for one in answer.results] == [ErrorCode.UNSUPPORTED_VERSION]
+    assert [result.error_code for result in response.results] == [ErrorCode.UNSUPPORTED_VERSION]
 
 
 def test_an_error_of_the_controller_is_that_of_each_user() -> None:
     request = AlterUserScramCredentialsRequest(deletions=[deletion()], upsertions=[upsertion("bob")])
-    answer = failed_alteration(request, KafkaError(ErrorCode.NOT_CONTROLLER))
-    assert [(one.user, one.error_code) for one in answer.results] == [("alice", 41), ("bob", 41)]
+    response = failed_alteration(request, KafkaError(ErrorCode.NOT_CONTROLLER))
+    assert [(result.user, result.error_code) for result in response.results] == [("alice", 41), ("bob", 41)]
 
 
 def test_the_longest_name_fits_into_an_error(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def test_large_requests_share_their_memory_and_do_not_take_that_of_the_others(gu
     for peer in (first, second, plain):
         peer.sendall(announced)
     guarded.take_turns()
-    assert [one.wants_data for one in guarded.accepted] == [True, False]
+    assert [connection.wants_data for connection in guarded.accepted] == [True, False]
     guarded.reactor.set_limits(Limits(max_unauthenticated_bytes=-1, max_queued_bytes=10))
     first.close()
     guarded.take_turns()
@@ -139,6 +139,6 @@ def test_what_is_received_afterwards_counts_for_all(guarded: Guarded) -> None:
     for peer in (first, second):
         peer.sendall(struct.pack(">i", LARGE) + bytes(1000))
     guarded.take_turns()
-    assert [one.wants_data for one in guarded.accepted] == [True, True]
+    assert [connection.wants_data for connection in guarded.accepted] == [True, True]
     first.sendall(bytes(LARGE - 1000) + requests(1, 0))
     guarded.until(lambda: guarded.count(first) == 2)

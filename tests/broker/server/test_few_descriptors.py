@@ -44,9 +44,9 @@ def test_topics_are_refused_before_the_last_descriptor(tmp_path: Path) -> None:
     create = CreateTopicsRequest(topics=[CreatableTopic(name="u", num_partitions=1, replication_factor=1)])
     extend = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=2)])
     client = broker.client()
-    (made,) = client.ask(create, 7, CreateTopicsResponse).topics
+    (topic,) = client.ask(create, 7, CreateTopicsResponse).topics
     (extended,) = client.ask(extend, 3, CreatePartitionsResponse).results
-    for refused in (made, extended):
+    for refused in (topic, extended):
         assert refused.error_code == E.POLICY_VIOLATION
         assert "ulimit -n" in (refused.error_message or "")
     assert not (tmp_path / "u-0").exists()
@@ -69,9 +69,9 @@ def test_many_partitions_with_a_small_share(tmp_path: Path, sync: str) -> None:
             assert append(broker, "t", b"%d" % number, partition=index) == number
             assert len(files.open_files) <= 5
     for _ in range(2):
-        answer = broker.client().ask(fetch(*(at(0, index) for index in range(PARTITIONS))), 12, FetchResponse)
-        found = [values(one) for one in answer.responses[0].partitions]
-        assert found == [[(0, b"0"), (1, b"1"), (2, b"2")]] * PARTITIONS
+        response = broker.client().ask(fetch(*(at(0, index) for index in range(PARTITIONS))), 12, FetchResponse)
+        records = [values(partition) for partition in response.responses[0].partitions]
+        assert records == [[(0, b"0"), (1, b"1"), (2, b"2")]] * PARTITIONS
         assert len(files.open_files) <= 5
         assert files.open_files.closed >= PARTITIONS - 5
         broker.close()

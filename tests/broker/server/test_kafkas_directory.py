@@ -65,8 +65,8 @@ def add_records(directory: Path, *records: Message) -> None:
 
 
 def state(directory: Path) -> dict[str, object]:
-    found: dict[str, object] = json.loads((directory / METADATA / "quorum-state").read_text())
-    return found
+    content: dict[str, object] = json.loads((directory / METADATA / "quorum-state").read_text())
+    return content
 
 
 def refusal(directory: Path, sets: Mapping[str, str] | None = None) -> str:
@@ -192,11 +192,11 @@ def test_only_supported_features_are_reported_to_clients(directory: Path) -> Non
     memory = MemoryBroker(directory)
     memory.broker.image.features["of.another.version"] = 1
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
-    answer = memory.client().ask(request, 4, ApiVersionsResponse)
-    supported = {feature.name for feature in answer.supported_features}
-    assert {feature.name for feature in answer.finalized_features} <= supported
+    response = memory.client().ask(request, 4, ApiVersionsResponse)
+    supported = {feature.name for feature in response.supported_features}
+    assert {feature.name for feature in response.finalized_features} <= supported
     assert set(memory.broker.image.features) - supported == {"of.another.version"}
-    assert "eligible.leader.replicas.version" in {feature.name for feature in answer.finalized_features}
+    assert "eligible.leader.replicas.version" in {feature.name for feature in response.finalized_features}
     memory.close()
 
 

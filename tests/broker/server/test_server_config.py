@@ -182,21 +182,21 @@ MEMBER = {
 def test_a_broker_under_other_controllers_has_kafkas_defaults(tmp_path: Path) -> None:
     file = tmp_path / "server.properties"
     file.write_text("".join(f"{key}={value}\n" for key, value in MEMBER.items()))
-    for one in (
+    for settings in (
         load(MEMBER, {}, None),
         load({}, {}, str(file)),
         load({}, {"KAFKA_PROCESS_ROLES": "broker"}, str(file)),
     ):
-        assert one.profile == "kafka"
-        assert {name: one.text(name) for name in DEV} == dict.fromkeys(DEV)
-        assert one[OFFSETS_TOPIC_REPLICATION_FACTOR] == 3
-        assert one[GROUP_INITIAL_REBALANCE_DELAY_MS] == 3000
+        assert settings.profile == "kafka"
+        assert {name: settings.text(name) for name in DEV} == dict.fromkeys(DEV)
+        assert settings[OFFSETS_TOPIC_REPLICATION_FACTOR] == 3
+        assert settings[GROUP_INITIAL_REBALANCE_DELAY_MS] == 3000
 
 
 def test_whoever_starts_a_whole_cluster_gives_its_brokers_defaults() -> None:
-    one = load(MEMBER, {}, None, defaults={"offsets.topic.replication.factor": "2"})
-    assert one[OFFSETS_TOPIC_REPLICATION_FACTOR] == 2
-    assert one[GROUP_INITIAL_REBALANCE_DELAY_MS] == 0
+    settings = load(MEMBER, {}, None, defaults={"offsets.topic.replication.factor": "2"})
+    assert settings[OFFSETS_TOPIC_REPLICATION_FACTOR] == 2
+    assert settings[GROUP_INITIAL_REBALANCE_DELAY_MS] == 0
 
 
 def test_an_unknown_profile_is_one_sentence() -> None:

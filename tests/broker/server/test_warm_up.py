@@ -47,15 +47,15 @@ NOT_SERVING = {
 
 def imports_in_functions() -> set[str]:
     """The modules that the broker imports inside of functions."""
-    found = set()
+    modules = set()
     for package in ("broker", "coord", "storage", "wire"):
         for path in (ROOT / package).rglob("*.py"):
             if path.parent.name == "checking" or path.name in {"__main__.py", "cleaner_worker.py"}:
                 continue
             for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-                    found |= _imported(function)
-    return found - NOT_SERVING.keys()
+                    modules |= _imported(function)
+    return modules - NOT_SERVING.keys()
 
 
 def _imported(function: ast.AST) -> set[str]:
@@ -86,16 +86,16 @@ def test_everything_that_is_imported_late_is_imported_by_the_warm_up() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     imported = set(ran.stdout.split())
-    wanted = imports_in_functions() | {f"barnabas.broker.apis.{name}" for name in BROKER_APIS.values()}
-    assert len(wanted) > 60
-    assert wanted - imported == set()
+    expected = imports_in_functions() | {f"barnabas.broker.apis.{name}" for name in BROKER_APIS.values()}
+    assert len(expected) > 60
+    assert expected - imported == set()
 
 
 def test_a_step_imports_few_modules_and_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    names = []
 
     def refuse(name: str) -> None:
-        asked.append(name)
+        names.append(name)
         if name == "zstandard":
             raise OSError(24, "Too many open files", name)
 
@@ -109,6 +109,6 @@ def test_a_step_imports_few_modules_and_a_failure_is_tried_again(monkeypatch: py
             failures = end.value
             break
         done += 1
-        assert len(asked) <= done
+        assert len(names) <= done
     assert list(failures) == ["zstandard"]
-    assert len(asked) == len(set(asked)) == done
+    assert len(names) == len(set(names)) == done

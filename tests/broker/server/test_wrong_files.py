@@ -54,17 +54,17 @@ def test_each_wrong_file_is_refused_or_keeps_its_partition_offline(data: Path, t
             path = copied(data, tmp_path / "copy")
             spoil(path / name)
             case = f"{name}: {what} (BARNABAS_SEED={SEED})"
-            found = is_found(path)
+            is_noticed = is_found(path)
             outcome = Outcome(path)
             if outcome.refusal:
                 refused += 1
                 assert "\n" not in outcome.refusal, case
-                assert found or "belongs to" in outcome.refusal or name in CHECKED_BY_THE_START, case
+                assert is_noticed or "belongs to" in outcome.refusal or name in CHECKED_BY_THE_START, case
                 continue
             assert outcome.values["u"] == VALUES, case
             if outcome.values["t"] != VALUES:
                 offline += outcome.values["t"] is None
-                assert found, case
+                assert is_noticed, case
                 is_log = name.endswith(".log")
                 assert outcome.values["t"] is None or (is_log and "flipped" in what), case
     assert refused > 20
@@ -101,8 +101,8 @@ def test_a_topic_that_was_deleted_and_made_again_begins_empty_after_a_crash_betw
     path = copied(data, tmp_path / "copy")
     broker = MemoryBroker(path)
     client = broker.client()
-    answer = client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
-    assert answer.responses[0].error_code == 0
+    response = client.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5, DeleteTopicsResponse)
+    assert response.responses[0].error_code == 0
     broker.create_topic("t")
     append(broker, "t", b"new")
     broker.close()

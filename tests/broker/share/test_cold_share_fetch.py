@@ -43,8 +43,8 @@ def answer_of(member: Member, files: ColdFiles):
     while member.queue.disk.held:
         files.run(member.queue.disk)
         member.queue.broker.loop.end_turn()
-    (answer,) = member.answers()
-    return answer
+    (response,) = member.answers()
+    return response
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, 5000])
@@ -94,5 +94,5 @@ def test_a_failure_of_the_disk_is_the_answer(queue: Queue, files: ColdFiles, mon
     with pytest.raises(OSError, match="injected") as failure:
         work()
     then(failure.value)
-    (answer,) = member.answers()
-    assert [data.error_code for data in partitions_of(answer)] == [ErrorCode.KAFKA_STORAGE_ERROR]
+    (response,) = member.answers()
+    assert [data.error_code for data in partitions_of(response)] == [ErrorCode.KAFKA_STORAGE_ERROR]

@@ -22,15 +22,15 @@ def queue(tmp_path):
 
 def letters(queue, topic=QUEUE):
     """Key, value and headers of the records in a dead-letter queue."""
-    found = []
+    records = []
     for partition in queue.broker.partitions.of_topic(topic):
         log = partition.log
         read = log.read(0, 10 << 20, limit_offset=log.high_watermark, min_one_batch=True)
-        for one in iter_batches(read.slice.read()) if read.slice else []:
-            for record in iter_records(one):
+        for record_batch in iter_batches(read.slice.read()) if read.slice else []:
+            for record in iter_records(record_batch):
                 headers = {name.removeprefix("__dlq.errors."): value.decode() for name, value in record.headers}
-                found.append((record.key, record.value, headers))
-    return found
+                records.append((record.key, record.value, headers))
+    return records
 
 
 def where(offset, count, message):

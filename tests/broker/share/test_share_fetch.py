@@ -22,14 +22,14 @@ def queue(tmp_path):
 @pytest.mark.parametrize("version", [1, 2])
 def test_records_are_acquired_once_and_accepted(queue, version):
     queue.produce(b"a", b"b", b"c")
-    one, two = Member(queue, "one"), Member(queue, "two")
-    answer = one.fetch(version=version)
-    assert acquired(answer) == [(0, 2, 1)]
-    assert values(answer) == {0: b"a", 1: b"b", 2: b"c"}
-    assert answer.acquisition_lock_timeout_ms == 30_000
+    member, two = Member(queue, "one"), Member(queue, "two")
+    response = member.fetch(version=version)
+    assert acquired(response) == [(0, 2, 1)]
+    assert values(response) == {0: b"a", 1: b"b", 2: b"c"}
+    assert response.acquisition_lock_timeout_ms == 30_000
     assert two.take(version=version) == []
-    assert one.acknowledge((0, 2, [ACCEPT])) == 0
-    assert two.take() == one.take() == []
+    assert member.acknowledge((0, 2, [ACCEPT])) == 0
+    assert two.take() == member.take() == []
     assert (queue.live().start_offset, queue.live().end_offset) == (3, 3)
 
 
@@ -39,8 +39,8 @@ def test_a_fetch_of_no_bytes_is_answered_immediately_without_records(queue):
     member = Member(queue, "one")
     assert member.take(max_bytes=0, max_wait_ms=60_000) == []
     assert member.take() == [(0, 1, 1)]
-    answer = member.fetch(acks=[(0, 1, [ACCEPT])], max_bytes=0, max_wait_ms=60_000)
-    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
+    response = member.fetch(acks=[(0, 1, [ACCEPT])], max_bytes=0, max_wait_ms=60_000)
+    assert [data.acknowledge_error_code for data in partitions_of(response)] == [0]
     assert queue.live().start_offset == 2
 
 
@@ -50,8 +50,8 @@ def test_a_first_fetch_takes_records_of_every_partition(tmp_path):
     for partition in range(3):
         queue.initialize(partition=partition)
         queue.produce(b"a", partition=partition)
-    answer = Member(queue, "one", partitions=(0, 1, 2)).fetch()
-    assert [acquired(answer, partition) for partition in range(3)] == [[(0, 0, 1)]] * 3
+    response = Member(queue, "one", partitions=(0, 1, 2)).fetch()
+    assert [acquired(response, partition) for partition in range(3)] == [[(0, 0, 1)]] * 3
     queue.close()
 
 
@@ -60,9 +60,9 @@ def test_a_fetch_can_have_acknowledgements(queue):
     member = Member(queue, "one")
     assert member.take() == [(0, 1, 1)]
     queue.produce(b"c")
-    answer = member.fetch(acks=[(0, 0, [ACCEPT]), (1, 1, [RELEASE])])
-    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
-    assert acquired(answer) == [(1, 1, 2), (2, 2, 1)]
+    response = member.fetch(acks=[(0, 0, [ACCEPT]), (1, 1, [RELEASE])])
+    assert [data.acknowledge_error_code for data in partitions_of(response)] == [0]
+    assert acquired(response) == [(1, 1, 2), (2, 2, 1)]
 
 
 def test_an_acknowledgement_is_answered_when_its_state_is_durable(tmp_path):
@@ -76,14 +76,14 @@ def test_an_acknowledgement_is_answered_when_its_state_is_durable(tmp_path):
     member.client.send(member.acknowledge_request((0, 0, [ACCEPT])), 2)
     assert member.answers() == []
     queue.run_flush()
-    (answer,) = member.answers()
-    assert answer.responses[0].partitions[0].error_code == 0
+    (response,) = member.answers()
+    assert response.responses[0].partitions[0].error_code == 0
     member.epoch += 1
     member.send(acks=[(1, 1, [ACCEPT])])
     assert member.answers() == []
     queue.run_flush()
-    (answer,) = member.answers()
-    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
+    (response,) = member.answers()
+    assert [data.acknowledge_error_code for data in partitions_of(response)] == [0]
     queue.close()
 
 
@@ -120,27 +120,27 @@ def test_a_lock_expires_and_the_delivery_count_is_limited(queue):
 
 def test_an_expired_lock_wakes_waiting_fetches(queue):
     queue.produce(b"a")
-    one, two = Member(queue, "one"), Member(queue, "two")
-    one.take()
+    member, two = Member(queue, "one"), Member(queue, "two")
+    member.take()
     two.send(max_wait_ms=60_000)
     assert two.answers() == []
     queue.advance(30)
-    (answer,) = two.answers()
-    assert acquired(answer) == [(0, 0, 2)]
-    assert one.acknowledge((0, 0, [ACCEPT])) == E.INVALID_RECORD_STATE
+    (response,) = two.answers()
+    assert acquired(response) == [(0, 0, 2)]
+    assert member.acknowledge((0, 0, [ACCEPT])) == E.INVALID_RECORD_STATE
 
 
 def test_appended_and_released_records_wake_waiting_fetches(queue):
-    one, two = Member(queue, "one"), Member(queue, "two")
-    one.send(max_wait_ms=1000)
-    assert one.answers() == []
+    member, two = Member(queue, "one"), Member(queue, "two")
+    member.send(max_wait_ms=1000)
+    assert member.answers() == []
     queue.produce(b"a")
-    (answer,) = one.answers()
-    assert acquired(answer) == [(0, 0, 1)]
+    (response,) = member.answers()
+    assert acquired(response) == [(0, 0, 1)]
     two.send(max_wait_ms=1000)
-    assert one.acknowledge((0, 0, [RELEASE])) == 0
-    (answer,) = two.answers()
-    assert acquired(answer) == [(0, 0, 2)]
+    assert member.acknowledge((0, 0, [RELEASE])) == 0
+    (response,) = two.answers()
+    assert acquired(response) == [(0, 0, 2)]
 
 
 def test_a_wait_that_times_out_is_answered_without_records(queue):
@@ -149,8 +149,8 @@ def test_a_wait_that_times_out_is_answered_without_records(queue):
     queue.advance(0.4)
     assert member.answers() == []
     queue.advance(0.2)
-    (answer,) = member.answers()
-    assert (answer.error_code, answer.responses) == (0, [])
+    (response,) = member.answers()
+    assert (response.error_code, response.responses) == (0, [])
 
 
 def test_a_fetch_waits_until_there_are_min_bytes(queue):
@@ -159,8 +159,8 @@ def test_a_fetch_waits_until_there_are_min_bytes(queue):
     queue.produce(b"a")
     assert member.answers() == []
     queue.produce(b"b" * 100)
-    (answer,) = member.answers()
-    assert acquired(answer) == [(0, 1, 1)]
+    (response,) = member.answers()
+    assert acquired(response) == [(0, 1, 1)]
 
 
 def test_a_renewed_lock_expires_later(queue):
@@ -181,8 +181,8 @@ def test_a_lock_is_renewed_by_a_fetch_that_fetches_nothing(queue):
     member.take()
     queue.advance(20)
     nothing = {"min_bytes": 0, "max_bytes": 0, "max_records": 0}
-    answer = member.fetch(acks=[(0, 0, [RENEW])], is_renew_ack=True, **nothing)
-    assert [data.acknowledge_error_code for data in partitions_of(answer)] == [0]
+    response = member.fetch(acks=[(0, 0, [RENEW])], is_renew_ack=True, **nothing)
+    assert [data.acknowledge_error_code for data in partitions_of(response)] == [0]
     queue.advance(20)
     assert member.fetch(acks=[(0, 0, [RENEW])], is_renew_ack=True).error_code == E.INVALID_REQUEST
     assert member.acknowledge((0, 0, [ACCEPT])) == 0
@@ -201,12 +201,12 @@ def test_invalid_types_of_acknowledgements_are_rejected(queue):
 
 def test_only_the_owner_may_acknowledge(queue):
     queue.produce(b"a")
-    one, two = Member(queue, "one"), Member(queue, "two")
-    one.take()
+    member, two = Member(queue, "one"), Member(queue, "two")
+    member.take()
     two.take()
     assert two.acknowledge((0, 0, [ACCEPT])) == E.INVALID_RECORD_STATE
-    assert one.acknowledge((0, 0, [ACCEPT])) == 0
-    assert one.acknowledge((0, 0, [ACCEPT])) == 0  # it is before the start offset now
+    assert member.acknowledge((0, 0, [ACCEPT])) == 0
+    assert member.acknowledge((0, 0, [ACCEPT])) == 0  # it is before the start offset now
 
 
 # ---- sessions
@@ -236,40 +236,40 @@ def test_a_member_needs_an_id(queue, member_id):
 
 def test_closing_a_session_releases_the_members_records(queue):
     queue.produce(b"a", b"b")
-    one, two = Member(queue, "one"), Member(queue, "two")
-    one.take()
-    answer = one.fetch(epoch=-1, acks=[(0, 0, [ACCEPT])])
-    assert (answer.error_code, acquired(answer)) == (0, [])
+    member, two = Member(queue, "one"), Member(queue, "two")
+    member.take()
+    response = member.fetch(epoch=-1, acks=[(0, 0, [ACCEPT])])
+    assert (response.error_code, acquired(response)) == (0, [])
     assert two.take() == [(1, 1, 2)]
-    assert one.fetch(epoch=2).error_code == E.SHARE_SESSION_NOT_FOUND
+    assert member.fetch(epoch=2).error_code == E.SHARE_SESSION_NOT_FOUND
 
 
 def test_an_acknowledgement_can_close_the_session(queue):
     queue.produce(b"a", b"b")
-    one = Member(queue, "one")
-    one.take()
-    assert one.acknowledge((0, 0, [ACCEPT]), epoch=-1) == 0
+    member = Member(queue, "one")
+    member.take()
+    assert member.acknowledge((0, 0, [ACCEPT]), epoch=-1) == 0
     assert Member(queue, "two").take() == [(1, 1, 2)]
 
 
 def test_closing_the_connection_releases_the_members_records(queue):
     queue.produce(b"a")
-    one, two = Member(queue, "one"), Member(queue, "two")
-    one.take()
+    member, two = Member(queue, "one"), Member(queue, "two")
+    member.take()
     two.send(max_wait_ms=1000)
-    one.client.connection.close()
+    member.client.connection.close()
     queue.broker.loop.end_turn()
-    (answer,) = two.answers()
-    assert acquired(answer) == [(0, 0, 2)]
+    (response,) = two.answers()
+    assert acquired(response) == [(0, 0, 2)]
     assert len(queue.broker.share_partitions.sessions) == 1
 
 
 def test_the_state_is_loaded_again_after_the_last_session_ended(queue):
     queue.produce(b"a", b"b", b"c")
-    one = Member(queue, "one")
-    one.take()
-    one.fetch(epoch=-1, acks=[(0, 0, [ACCEPT])])
-    one.client.connection.close()
+    member = Member(queue, "one")
+    member.take()
+    member.fetch(epoch=-1, acks=[(0, 0, [ACCEPT])])
+    member.client.connection.close()
     queue.initialize(start_offset=2, state_epoch=1)  # as AlterShareGroupOffsets does
     assert Member(queue, "two").take() == [(2, 2, 1)]
 
@@ -277,14 +277,14 @@ def test_the_state_is_loaded_again_after_the_last_session_ended(queue):
 def test_the_number_of_sessions_is_limited(tmp_path):
     queue = Queue(tmp_path / "data", **{"group.share.max.share.sessions": "1"})
     queue.initialize()
-    one, two = Member(queue, "one"), Member(queue, "two")
-    assert one.fetch().error_code == 0
+    member, two = Member(queue, "one"), Member(queue, "two")
+    assert member.fetch().error_code == 0
     two.send(max_wait_ms=500)
     assert two.answers() == []  # it would only retry
     queue.advance(0.5)
-    (answer,) = two.answers()
-    assert answer.error_code == E.SHARE_SESSION_LIMIT_REACHED
-    one.fetch(epoch=-1)
+    (response,) = two.answers()
+    assert response.error_code == E.SHARE_SESSION_LIMIT_REACHED
+    member.fetch(epoch=-1)
     assert two.fetch().error_code == 0
     queue.close()
 
@@ -295,14 +295,14 @@ def test_partitions_are_added_to_and_removed_from_a_session(tmp_path):
         queue.initialize(partition=partition)
         queue.produce(b"a", partition=partition)
     member = Member(queue, "one")
-    answer = member.fetch()
-    assert (acquired(answer, 0), acquired(answer, 1)) == ([(0, 0, 1)], [])
+    response = member.fetch()
+    assert (acquired(response, 0), acquired(response, 1)) == ([(0, 0, 1)], [])
     member.partitions = (1,)
     request = member.fetch_request()
     request.topics = Member(queue, "one", partitions=(1,)).fetch_request().topics
     member.client.send(request, 2)
-    (answer,) = member.answers()
-    assert acquired(answer, 1) == [(0, 0, 1)]
+    (response,) = member.answers()
+    assert acquired(response, 1) == [(0, 0, 1)]
     queue.close()
 
 
@@ -315,15 +315,15 @@ def test_a_session_without_partitions_does_not_wait(queue):
 
 def test_unknown_topics_and_partitions_are_rejected(queue):
     queue.topic_id, known = bytes(15) + b"\x09", queue.topic_id
-    answer = Member(queue, "one").fetch(max_wait_ms=1000)
-    assert [data.error_code for data in partitions_of(answer)] == [E.UNKNOWN_TOPIC_ID]
+    response = Member(queue, "one").fetch(max_wait_ms=1000)
+    assert [data.error_code for data in partitions_of(response)] == [E.UNKNOWN_TOPIC_ID]
     queue.topic_id = known
-    answer = Member(queue, "two", partitions=(7,)).fetch(max_wait_ms=1000)
-    assert [data.error_code for data in partitions_of(answer)] == [E.UNKNOWN_TOPIC_OR_PARTITION]
+    response = Member(queue, "two", partitions=(7,)).fetch(max_wait_ms=1000)
+    assert [data.error_code for data in partitions_of(response)] == [E.UNKNOWN_TOPIC_OR_PARTITION]
     three = Member(queue, "three", group="other")
     three.client.send(three.fetch_request(max_wait_ms=1000), 2)
-    (answer,) = three.answers()
-    assert [data.error_code for data in partitions_of(answer)] == [E.UNKNOWN_SERVER_ERROR]  # never initialized
+    (response,) = three.answers()
+    assert [data.error_code for data in partitions_of(response)] == [E.UNKNOWN_SERVER_ERROR]  # never initialized
     assert three.acknowledge((0, 0, [ACCEPT])) == E.UNKNOWN_TOPIC_OR_PARTITION
 
 
@@ -355,12 +355,12 @@ def test_a_new_group_starts_at_the_offset_of_its_config(queue, reset, first):
 def test_deleted_records_are_removed_from_the_window(queue):
     for value in (b"a", b"b", b"c"):
         queue.produce(value)
-    one = Member(queue, "one")
-    assert one.take(max_records=2) == [(0, 1, 1)]
+    member = Member(queue, "one")
+    assert member.take(max_records=2) == [(0, 1, 1)]
     queue.broker.partitions.get("q", 0).log.advance_log_start_offset(1)
-    assert one.take() == [(2, 2, 1)]
+    assert member.take() == [(2, 2, 1)]
     assert queue.live().start_offset == 1
-    assert one.acknowledge((0, 2, [ACCEPT])) == 0
+    assert member.acknowledge((0, 2, [ACCEPT])) == 0
     assert queue.live().start_offset == 3
 
 
@@ -380,11 +380,11 @@ def test_the_number_of_acquired_records_of_a_partition_is_limited(tmp_path):
     queue.initialize()
     for _ in range(12):
         queue.produce(*[b"x"] * 10)
-    one = Member(queue, "one")
-    assert one.take() == [(0, 99, 1)]
-    assert one.take() == []
-    assert one.acknowledge((0, 9, [ACCEPT])) == 0
-    assert one.take() == [(100, 109, 1)]
+    member = Member(queue, "one")
+    assert member.take() == [(0, 99, 1)]
+    assert member.take() == []
+    assert member.acknowledge((0, 9, [ACCEPT])) == 0
+    assert member.take() == [(100, 109, 1)]
     queue.close()
 
 
@@ -395,20 +395,20 @@ def test_records_finished_in_a_full_partition_wake_waiting_fetches(tmp_path):
     queue.initialize()
     for _ in range(22):
         queue.produce(*[b"x"] * 10)
-    one, two = Member(queue, "one"), Member(queue, "two")
-    assert one.take() == [(0, 99, 1)]
+    member, two = Member(queue, "one"), Member(queue, "two")
+    assert member.take() == [(0, 99, 1)]
     two.send(max_wait_ms=60_000)
     assert two.answers() == []
-    assert one.acknowledge((0, 9, [ACCEPT])) == 0
-    (answer,) = two.answers()
-    assert acquired(answer) == [(100, 109, 1)]
+    assert member.acknowledge((0, 9, [ACCEPT])) == 0
+    (response,) = two.answers()
+    assert acquired(response) == [(100, 109, 1)]
     queue.advance(30)
-    assert one.take() == [(10, 99, 2), (100, 109, 2)]
+    assert member.take() == [(10, 99, 2), (100, 109, 2)]
     two.send(max_wait_ms=60_000)
     assert two.answers() == []
     queue.advance(30)
-    (answer,) = two.answers()
-    assert acquired(answer) == [(110, 209, 1)]
+    (response,) = two.answers()
+    assert acquired(response) == [(110, 209, 1)]
     queue.close()
 
 
@@ -446,9 +446,9 @@ def test_read_committed_waits_for_the_end_of_a_transaction(queue):
     member.send(max_wait_ms=1000)
     assert member.answers() == []
     end_transaction(queue, commit=True)
-    (answer,) = member.answers()
-    assert acquired(answer) == [(1, 3, 1)]  # with the marker, which the client calls a gap
-    assert values(answer) == {1: b"a", 2: b"b"}
+    (response,) = member.answers()
+    assert acquired(response) == [(1, 3, 1)]  # with the marker, which the client calls a gap
+    assert values(response) == {1: b"a", 2: b"b"}
 
 
 def test_read_committed_skips_aborted_records(queue):
@@ -459,9 +459,9 @@ def test_read_committed_skips_aborted_records(queue):
     end_transaction(queue, commit=False)
     end_transaction(queue, commit=True, producer_id=1)
     member = Member(queue, "one")
-    answer = member.fetch()
-    assert acquired(answer) == [(2, 5, 1)]
-    assert values(answer) == {2: b"plain", 3: b"c"}
+    response = member.fetch()
+    assert acquired(response) == [(2, 5, 1)]
+    assert values(response) == {2: b"plain", 3: b"c"}
     assert member.acknowledge((2, 5, [1, 1, 0, 0])) == 0
     assert queue.live().start_offset == 6
 
@@ -476,19 +476,19 @@ def test_an_unreadable_index_of_transactions_is_an_error_of_its_partition_only(t
     member = Member(queue, "one", partitions=(0, 1))
     log = queue.broker.partitions.get("q", 0).log
 
-    def lookup(asked, *_):
-        if asked is log:
+    def lookup(requested, *_):
+        if requested is log:
             raise KafkaError(E.KAFKA_STORAGE_ERROR, "injected")
         return []
 
     with monkeypatch.context() as disk:
         disk.setattr(type(log), "aborted_transactions", lookup)
-        answer = member.fetch()  # the first one of a session begins with partition 1
-    assert [(data.partition_index, data.error_code) for data in partitions_of(answer)] == [
+        response = member.fetch()  # the first one of a session begins with partition 1
+    assert [(data.partition_index, data.error_code) for data in partitions_of(response)] == [
         (1, E.NONE),
         (0, E.KAFKA_STORAGE_ERROR),
     ]
-    assert acquired(answer, partition=1) == [(0, 0, 1)]
+    assert acquired(response, partition=1) == [(0, 0, 1)]
     assert acquired(member.fetch()) == [(0, 0, 1)]
     queue.close()
 
@@ -507,8 +507,8 @@ def test_a_fetch_that_found_only_aborted_records_is_answered(queue, acquire_mode
     member.send(**wishes)
     assert member.answers() == []  # nothing follows: it waits
     queue.produce(b"new")
-    (answer,) = member.answers()
-    assert acquired(answer) == [(4, 4, 1)]
+    (response,) = member.answers()
+    assert acquired(response) == [(4, 4, 1)]
 
 
 def test_a_new_group_can_start_by_duration(queue):

@@ -49,8 +49,8 @@ def memory(tmp_path):
 
 def find(memory, group):
     request = g.FindCoordinatorRequest(coordinator_keys=[group], key_type=0)
-    (found,) = memory.client().ask(request, 6, g.FindCoordinatorResponse).coordinators
-    assert found.error_code == 0
+    (coordinator,) = memory.client().ask(request, 6, g.FindCoordinatorResponse).coordinators
+    assert coordinator.error_code == 0
 
 
 def beat(memory, member="m1", epoch=0, topics=None, group="g", **fields):
@@ -60,32 +60,32 @@ def beat(memory, member="m1", epoch=0, topics=None, group="g", **fields):
     return memory.client().ask(request, 1, sg.ShareGroupHeartbeatResponse)
 
 
-def assigned(memory, answer):
+def assigned(memory, response):
     """Topic names and partitions of a heartbeat's answer; None if it has none."""
-    if answer.assignment is None:
+    if response.assignment is None:
         return None
     image = memory.broker.image
     return {
         (image.topic_by_id(topic.topic_id).name, index)
-        for topic in answer.assignment.topic_partitions
+        for topic in response.assignment.topic_partitions
         for index in topic.partitions
     }
 
 
 def describe(memory, group="g"):
     request = sg.ShareGroupDescribeRequest(group_ids=[group])
-    (found,) = memory.client().ask(request, 1, sg.ShareGroupDescribeResponse).groups
-    return found
+    (described,) = memory.client().ask(request, 1, sg.ShareGroupDescribeResponse).groups
+    return described
 
 
 def offsets(memory, group="g", topics=None, version=1):
     request = sg.DescribeShareGroupOffsetsRequest(
         groups=[sg.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)]
     )
-    (found,) = memory.client().ask(request, version, sg.DescribeShareGroupOffsetsResponse).groups
-    if found.error_code:
-        return E(found.error_code)
-    return {(t.topic_name, p.partition_index): (p.start_offset, p.lag) for t in found.topics for p in t.partitions}
+    (described,) = memory.client().ask(request, version, sg.DescribeShareGroupOffsetsResponse).groups
+    if described.error_code:
+        return E(described.error_code)
+    return {(t.topic_name, p.partition_index): (p.start_offset, p.lag) for t in described.topics for p in t.partitions}
 
 
 def alter(memory, *positions, topic="t", group="g"):
@@ -93,14 +93,14 @@ def alter(memory, *positions, topic="t", group="g"):
         sg.AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
         for index, offset in positions
     ]
-    asked = sg.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=partitions)
-    request = sg.AlterShareGroupOffsetsRequest(group_id=group, topics=[asked])
+    requested = sg.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=partitions)
+    request = sg.AlterShareGroupOffsetsRequest(group_id=group, topics=[requested])
     return memory.client().ask(request, 0, sg.AlterShareGroupOffsetsResponse)
 
 
 def delete_offsets(memory, *topics, group="g"):
-    asked = [sg.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
-    request = sg.DeleteShareGroupOffsetsRequest(group_id=group, topics=asked)
+    requested = [sg.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
+    request = sg.DeleteShareGroupOffsetsRequest(group_id=group, topics=requested)
     return memory.client().ask(request, 0, sg.DeleteShareGroupOffsetsResponse)
 
 
@@ -120,12 +120,12 @@ def share_states(memory):
 
 def test_a_member_gets_its_partitions_with_the_first_heartbeat(memory):
     """Their state is initialized before the response; Kafka returns the partitions with the second heartbeat."""
-    answer = beat(memory, topics=["t", "not-there"])
-    assert (answer.error_code, answer.member_id, answer.heartbeat_interval_ms) == (0, "m1", 5000)
-    assert assigned(memory, answer) == {("t", 0), ("t", 1)}
+    response = beat(memory, topics=["t", "not-there"])
+    assert (response.error_code, response.member_id, response.heartbeat_interval_ms) == (0, "m1", 5000)
+    assert assigned(memory, response) == {("t", 0), ("t", 1)}
     assert share_states(memory) == {("g", "t", 0): -1, ("g", "t", 1): -1}
-    again = beat(memory, epoch=answer.member_epoch)
-    assert (again.error_code, again.member_epoch, again.assignment) == (0, answer.member_epoch, None)
+    again = beat(memory, epoch=response.member_epoch)
+    assert (again.error_code, again.member_epoch, again.assignment) == (0, response.member_epoch, None)
 
 
 def test_members_and_partitions_are_described(memory):
@@ -204,9 +204,9 @@ def test_sessions_that_expire_at_the_same_time_all_expire(memory):
     ],
 )
 def test_invalid_heartbeats_are_rejected(memory, fields, code):
-    answer = beat(memory, **fields)
-    assert answer.error_code == code
-    assert answer.error_message
+    response = beat(memory, **fields)
+    assert response.error_code == code
+    assert response.error_message
 
 
 def test_members_with_a_wrong_epoch_are_fenced(memory):
@@ -237,8 +237,8 @@ def test_partitions_that_are_added_are_read_from_their_start(memory):
     )
     assert memory.client().ask(request, 3, CreatePartitionsResponse).results[0].error_code == 0
     memory.advance(1.0)
-    answer = beat(memory, epoch=epoch)
-    assert assigned(memory, answer) == {("t", 0), ("t", 1), ("t", 2)}
+    response = beat(memory, epoch=epoch)
+    assert assigned(memory, response) == {("t", 0), ("t", 1), ("t", 2)}
     assert share_states(memory) == {("g", "t", 0): -1, ("g", "t", 1): -1, ("g", "t", 2): 0}
 
 
@@ -246,8 +246,8 @@ def test_a_topic_that_is_created_later_is_assigned(memory):
     epoch = beat(memory, topics=["t", "u"]).member_epoch
     memory.create_topic("u")
     memory.advance(1.0)
-    answer = beat(memory, epoch=epoch)
-    assert assigned(memory, answer) == {("t", 0), ("t", 1), ("u", 0)}
+    response = beat(memory, epoch=epoch)
+    assert assigned(memory, response) == {("t", 0), ("t", 1), ("u", 0)}
 
 
 def test_a_deleted_topic_is_removed_from_the_group(memory):
@@ -284,12 +284,12 @@ def test_offsets_of_an_empty_group_are_described_and_altered(memory):
     assert unknown.partitions[0].error_code == E.UNKNOWN_TOPIC_OR_PARTITION
     for _ in range(2):
         assert offsets(memory) == {("t", 0): (5, -5), ("t", 1): (-1, -1)}
-        wanted = [
+        requested = [
             sg.DescribeShareGroupOffsetsRequestTopic(topic_name="t", partitions=[0]),
             sg.DescribeShareGroupOffsetsRequestTopic(topic_name="nowhere", partitions=[1]),
         ]
-        assert offsets(memory, topics=wanted) == {("t", 0): (5, -5), ("nowhere", 1): (-1, -1)}
-        assert offsets(memory, topics=wanted, version=0) == {("t", 0): (5, -1), ("nowhere", 1): (-1, -1)}
+        assert offsets(memory, topics=requested) == {("t", 0): (5, -5), ("nowhere", 1): (-1, -1)}
+        assert offsets(memory, topics=requested, version=0) == {("t", 0): (5, -1), ("nowhere", 1): (-1, -1)}
         memory.restart()
     (deleted, other) = delete_offsets(memory, "t", "nowhere").responses
     assert (deleted.error_code, other.error_code) == (0, E.UNKNOWN_TOPIC_OR_PARTITION)
@@ -305,8 +305,8 @@ def test_offsets_of_an_empty_group_are_described_and_altered(memory):
 def test_offsets_can_be_set_for_a_group_that_does_not_exist_yet(memory):
     assert alter(memory, (1, 3), group="new").responses[0].partitions[0].error_code == 0
     assert offsets(memory, "new") == {("t", 1): (3, -3)}
-    answer = beat(memory, topics=["t"], group="new")
-    assert assigned(memory, answer) == {("t", 0), ("t", 1)}
+    response = beat(memory, topics=["t"], group="new")
+    assert assigned(memory, response) == {("t", 0), ("t", 1)}
     assert share_states(memory) == {("new", "t", 0): 0, ("new", "t", 1): 3}
 
 
@@ -333,8 +333,8 @@ def test_a_group_id_has_one_type(memory):
         protocol_type="consumer",
         protocols=[g.JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
-    answer = memory.client().ask(join, 9, g.JoinGroupResponse)
-    assert answer.error_code == E.INCONSISTENT_GROUP_PROTOCOL
+    response = memory.client().ask(join, 9, g.JoinGroupResponse)
+    assert response.error_code == E.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_failed_initialization_fails_the_heartbeat_and_is_retried(memory):
@@ -348,9 +348,9 @@ def test_a_failed_initialization_fails_the_heartbeat_and_is_retried(memory):
     (coordinator,) = [c for c in memory.broker.group_coordinators if "g" in c.groups]
     assert coordinator.groups["g"].state_partitions.initializing == {}
     memory.restart()
-    answer = beat(memory, topics=["t"])
-    assert answer.error_code == 0, "the partitions are served again after a start"
-    assert assigned(memory, answer) == {("t", 0), ("t", 1)}
+    response = beat(memory, topics=["t"])
+    assert response.error_code == 0, "the partitions are served again after a start"
+    assert assigned(memory, response) == {("t", 0), ("t", 1)}
 
 
 def test_without_the_feature_there_are_no_share_groups(memory):
@@ -372,5 +372,5 @@ def test_without_the_feature_there_are_no_share_groups(memory):
 
 def set_share_version(memory, level):
     update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=2 if level == 0 else 1)
-    answer = memory.client().ask(UpdateFeaturesRequest(feature_updates=[update]), 2, UpdateFeaturesResponse)
-    assert answer.error_code == 0, answer
+    response = memory.client().ask(UpdateFeaturesRequest(feature_updates=[update]), 2, UpdateFeaturesResponse)
+    assert response.error_code == 0, response

@@ -41,8 +41,8 @@ class ClusterMember(Member):
     def fetch(self, *, wait_ms: int = 0, **options):
         self.send(max_wait_ms=wait_ms, **options)
         self.cluster.advance(wait_ms / 1000)
-        (answer,) = self.answers()
-        return answer
+        (response,) = self.answers()
+        return response
 
 
 @pytest.fixture
@@ -56,28 +56,28 @@ def cluster(tmp_path):
 
 
 def initialize(cluster: MemoryCluster) -> None:
-    asked = s.InitializeShareGroupStateRequestPartitionData(partition=0, state_epoch=0, start_offset=0)
+    partition = s.InitializeShareGroupStateRequestPartitionData(partition=0, state_epoch=0, start_offset=0)
     request = s.InitializeShareGroupStateRequest(
-        group_id="g", topics=[s.InitializeStateData(topic_id=cluster.topic_id, partitions=[asked])]
+        group_id="g", topics=[s.InitializeStateData(topic_id=cluster.topic_id, partitions=[partition])]
     )
-    answer = cluster.brokers[1].client().ask(request, 0, s.InitializeShareGroupStateResponse)
-    assert answer.results[0].partitions[0].error_code == 0
+    response = cluster.brokers[1].client().ask(request, 0, s.InitializeShareGroupStateResponse)
+    assert response.results[0].partitions[0].error_code == 0
 
 
 def produce(cluster: MemoryCluster, broker: int, *values: bytes) -> None:
     data = PartitionProduceData(index=0, records=batch(*values))
     request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="q", partition_data=[data])])
-    answer = cluster.brokers[broker].client().ask(request, 9, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == 0
+    response = cluster.brokers[broker].client().ask(request, 9, ProduceResponse)
+    assert response.responses[0].partition_responses[0].error_code == 0
 
 
 def member(cluster: MemoryCluster, broker: int, name: str = "AAAAAAAAAAAAAAAAAAAAAA") -> ClusterMember:
     return ClusterMember(cluster, broker, cluster.topic_id, name)
 
 
-def taken(answer: g.ShareFetchResponse) -> list[tuple[int, int, int]]:
-    assert answer.error_code == 0
-    return acquired(answer)
+def taken(response: g.ShareFetchResponse) -> list[tuple[int, int, int]]:
+    assert response.error_code == 0
+    return acquired(response)
 
 
 def test_the_state_is_read_and_written_at_another_broker(cluster) -> None:
@@ -101,7 +101,7 @@ def test_the_next_leader_delivers_what_was_not_acknowledged(cluster) -> None:
     data = moved.responses[0].partitions[0]
     assert (data.error_code, data.acknowledge_error_code) == (E.NOT_LEADER_OR_FOLLOWER, E.NOT_LEADER_OR_FOLLOWER)
     assert (data.current_leader.leader_id, data.current_leader.leader_epoch) == (1, 1)
-    assert [(one.node_id, one.host) for one in moved.node_endpoints] == [(1, "host-1")]
+    assert [(endpoint.node_id, endpoint.host) for endpoint in moved.node_endpoints] == [(1, "host-1")]
     assert taken(member(cluster, 1).fetch(wait_ms=500)) == [(2, 2, 1)]
 
 
@@ -116,9 +116,9 @@ def test_a_write_reaches_the_next_share_coordinator(cluster) -> None:
     assert reader.answers() == []
     cluster.move(STATE, 0, 2)
     cluster.advance(1.0)
-    (answer,) = reader.answers()
-    assert answer.error_code == 0
-    assert all(not one.acknowledge_error_code for topic in answer.responses for one in topic.partitions)
+    (response,) = reader.answers()
+    assert response.error_code == 0
+    assert all(not partition.acknowledge_error_code for topic in response.responses for partition in topic.partitions)
     cluster.move("q", 0, 1)
     cluster.move(STATE, 0, 1)
     cluster.unreachable.clear()
@@ -144,8 +144,8 @@ def test_a_late_acknowledgement_is_accepted_once_the_end_of_the_record_is_writte
     assert reader.answers() == []
     cluster.unreachable.clear()
     cluster.advance(5.0)
-    (answer,) = reader.answers()
-    assert answer.responses[0].partitions[0].acknowledge_error_code == 0
+    (response,) = reader.answers()
+    assert response.responses[0].partitions[0].acknowledge_error_code == 0
     cluster.move("q", 0, 1)
     produce(cluster, 1, b"b")
     assert taken(member(cluster, 1).fetch(wait_ms=500)) == [(1, 1, 1)]
@@ -158,8 +158,8 @@ def test_a_member_is_answered_when_the_share_coordinator_stays_away(cluster) -> 
     reader = member(cluster, 2)
     reader.send(max_wait_ms=60_000)
     cluster.advance(30.0)
-    (answer,) = reader.answers()
-    assert answer.responses[0].partitions[0].error_code == E.COORDINATOR_NOT_AVAILABLE
+    (response,) = reader.answers()
+    assert response.responses[0].partitions[0].error_code == E.COORDINATOR_NOT_AVAILABLE
 
 
 def test_requests_about_one_share_partition_keep_their_order(cluster) -> None:
@@ -197,12 +197,12 @@ def test_the_lag_is_known_where_the_group_is_though_another_broker_leads(cluster
 
     def described() -> g.DescribeShareGroupOffsetsResponsePartition:
         asking = cluster.brokers[1].client()
-        wanted = g.DescribeShareGroupOffsetsRequestTopic(topic_name="q", partitions=[0])
-        group = g.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[wanted])
+        topic = g.DescribeShareGroupOffsetsRequestTopic(topic_name="q", partitions=[0])
+        group = g.DescribeShareGroupOffsetsRequestGroup(group_id="g", topics=[topic])
         asking.send(g.DescribeShareGroupOffsetsRequest(groups=[group]), 1)
         cluster.settle()
-        (answer,) = asking.answers()
-        return answer.groups[0].topics[0].partitions[0]
+        (response,) = asking.answers()
+        return response.groups[0].topics[0].partitions[0]
 
     assert described().lag == 2
     cluster.unreachable.add(2)
@@ -235,9 +235,9 @@ def test_dead_letters_go_to_the_broker_that_leads_the_queue(cluster) -> None:
 
 
 def test_another_broker_is_not_the_share_coordinator(cluster) -> None:
-    asked = s.ReadShareGroupStateRequestPartitionData(partition=0, leader_epoch=0)
+    partition = s.ReadShareGroupStateRequestPartitionData(partition=0, leader_epoch=0)
     request = s.ReadShareGroupStateRequest(
-        group_id="g", topics=[s.ReadStateData(topic_id=cluster.topic_id, partitions=[asked])]
+        group_id="g", topics=[s.ReadStateData(topic_id=cluster.topic_id, partitions=[partition])]
     )
-    answer = cluster.brokers[2].client().ask(request, 0, s.ReadShareGroupStateResponse)
-    assert answer.results[0].partitions[0].error_code == E.NOT_COORDINATOR
+    response = cluster.brokers[2].client().ask(request, 0, s.ReadShareGroupStateResponse)
+    assert response.results[0].partitions[0].error_code == E.NOT_COORDINATOR

@@ -42,25 +42,25 @@ def topic_id(memory, name="t"):
 
 
 def initialize(memory, partition=0, *, state_epoch=0, start_offset=10, group="g", topic=None):
-    asked = s.InitializeShareGroupStateRequestPartitionData(
+    requested = s.InitializeShareGroupStateRequestPartitionData(
         partition=partition, state_epoch=state_epoch, start_offset=start_offset
     )
     request = s.InitializeShareGroupStateRequest(
-        group_id=group, topics=[s.InitializeStateData(topic_id=topic or topic_id(memory), partitions=[asked])]
+        group_id=group, topics=[s.InitializeStateData(topic_id=topic or topic_id(memory), partitions=[requested])]
     )
     return one(memory.client().ask(request, 0, s.InitializeShareGroupStateResponse))
 
 
 def read(memory, partition=0, *, leader_epoch=0, group="g", topic=None):
-    asked = s.ReadShareGroupStateRequestPartitionData(partition=partition, leader_epoch=leader_epoch)
+    requested = s.ReadShareGroupStateRequestPartitionData(partition=partition, leader_epoch=leader_epoch)
     request = s.ReadShareGroupStateRequest(
-        group_id=group, topics=[s.ReadStateData(topic_id=topic or topic_id(memory), partitions=[asked])]
+        group_id=group, topics=[s.ReadStateData(topic_id=topic or topic_id(memory), partitions=[requested])]
     )
     return one(memory.client().ask(request, 0, s.ReadShareGroupStateResponse))
 
 
 def write(memory, *batches, partition=0, state_epoch=0, leader_epoch=0, start_offset=10, count=0, version=1):
-    asked = s.WriteShareGroupStateRequestPartitionData(
+    requested = s.WriteShareGroupStateRequestPartitionData(
         partition=partition,
         state_epoch=state_epoch,
         leader_epoch=leader_epoch,
@@ -74,23 +74,23 @@ def write(memory, *batches, partition=0, state_epoch=0, leader_epoch=0, start_of
         ],
     )
     request = s.WriteShareGroupStateRequest(
-        group_id="g", topics=[s.WriteStateData(topic_id=topic_id(memory), partitions=[asked])]
+        group_id="g", topics=[s.WriteStateData(topic_id=topic_id(memory), partitions=[requested])]
     )
     return one(memory.client().ask(request, version, s.WriteShareGroupStateResponse))
 
 
 def summary(memory, partition=0, *, version=1):
-    asked = s.ReadShareGroupStateSummaryRequestPartitionData(partition=partition, leader_epoch=0)
+    requested = s.ReadShareGroupStateSummaryRequestPartitionData(partition=partition, leader_epoch=0)
     request = s.ReadShareGroupStateSummaryRequest(
-        group_id="g", topics=[s.ReadStateSummaryData(topic_id=topic_id(memory), partitions=[asked])]
+        group_id="g", topics=[s.ReadStateSummaryData(topic_id=topic_id(memory), partitions=[requested])]
     )
     return one(memory.client().ask(request, version, s.ReadShareGroupStateSummaryResponse))
 
 
 def delete(memory, partition=0):
-    asked = s.DeleteShareGroupStateRequestPartitionData(partition=partition)
+    requested = s.DeleteShareGroupStateRequestPartitionData(partition=partition)
     request = s.DeleteShareGroupStateRequest(
-        group_id="g", topics=[s.DeleteStateData(topic_id=topic_id(memory), partitions=[asked])]
+        group_id="g", topics=[s.DeleteStateData(topic_id=topic_id(memory), partitions=[requested])]
     )
     return one(memory.client().ask(request, 0, s.DeleteShareGroupStateResponse))
 
@@ -101,14 +101,14 @@ def one(response):
     return partition
 
 
-def batches(answer):
-    return [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in answer.state_batches]
+def batches(response):
+    return [(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in response.state_batches]
 
 
 def find(memory, key, version=6):
     request = g.FindCoordinatorRequest(key_type=2, coordinator_keys=[key])
-    (found,) = memory.client().ask(request, version, g.FindCoordinatorResponse).coordinators
-    return found
+    (coordinator,) = memory.client().ask(request, version, g.FindCoordinatorResponse).coordinators
+    return coordinator
 
 
 def test_share_coordinators_are_found_by_group_topic_and_partition(memory):
@@ -135,11 +135,11 @@ def test_state_is_loaded_after_a_restart(memory):
     assert write(memory, (10, 14, 2, 1), (15, 15, 0, 2), count=5).error_code == 0
     assert write(memory, (15, 15, 4, 3), (12, 13, 0, 1), start_offset=12, count=4, version=0).error_code == 0
     for _ in range(2):
-        answer = read(memory)
-        assert (answer.error_code, answer.state_epoch, answer.start_offset) == (0, 0, 12)
-        assert batches(answer) == [(12, 14, 2, 1), (15, 15, 4, 3)]
-        answer = summary(memory)
-        assert (answer.start_offset, answer.leader_epoch, answer.delivery_complete_count) == (12, 0, -1)
+        response = read(memory)
+        assert (response.error_code, response.state_epoch, response.start_offset) == (0, 0, 12)
+        assert batches(response) == [(12, 14, 2, 1), (15, 15, 4, 3)]
+        response = summary(memory)
+        assert (response.start_offset, response.leader_epoch, response.delivery_complete_count) == (12, 0, -1)
         memory.restart()
 
 
@@ -156,9 +156,9 @@ def test_a_new_leader_fences_the_old_one_also_after_a_restart(memory):
 
 def test_partitions_of_a_request_get_their_own_errors(memory):
     initialize(memory, 0)
-    asked = [s.ReadShareGroupStateRequestPartitionData(partition=n, leader_epoch=0) for n in (0, 1, 2, -1)]
+    requested = [s.ReadShareGroupStateRequestPartitionData(partition=n, leader_epoch=0) for n in (0, 1, 2, -1)]
     request = s.ReadShareGroupStateRequest(
-        group_id="g", topics=[s.ReadStateData(topic_id=topic_id(memory), partitions=asked)]
+        group_id="g", topics=[s.ReadStateData(topic_id=topic_id(memory), partitions=requested)]
     )
     (topic,) = memory.client().ask(request, 0, s.ReadShareGroupStateResponse).results
     assert topic.topic_id == topic_id(memory)

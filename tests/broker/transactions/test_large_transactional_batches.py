@@ -34,8 +34,8 @@ def test_a_large_batch_belongs_to_its_transaction(memory, produce_version, end_v
     producer.client.send(producer.produce_request(*LARGE, codec=4), produce_version)
     assert producer.client.answers() == []
     memory.advance(0)
-    (answer,) = producer.client.answers()
-    assert answer.responses[0].partition_responses[0].error_code == 0
+    (response,) = producer.client.answers()
+    assert response.responses[0].partition_responses[0].error_code == 0
     assert latest(memory, 1) == 0
     assert producer.end(version=end_version) == 0
     assert latest(memory, 1) == len(LARGE) + (1 if is_first else 2)
@@ -54,7 +54,7 @@ def test_a_transaction_that_ends_during_the_validation_of_a_batch_does_not_get_i
     assert waiting.answers() == []
     assert producer.end(commit=False, version=3) == 0
     memory.advance(0)
-    (answer,) = waiting.answers()
-    assert answer.responses[0].partition_responses[0].error_code != 0
+    (response,) = waiting.answers()
+    assert response.responses[0].partition_responses[0].error_code != 0
     log = memory.broker.partitions.get("t", 0).log
     assert log.last_stable_offset == log.high_watermark <= 2

@@ -28,17 +28,19 @@ def memory(tmp_path):
 
 def fetched(memory, partition=0, isolation=1, topic="t"):
     """Last stable offset, aborted transactions, and the bytes that a reader gets."""
-    asked = f.FetchRequestFetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
+    requested = f.FetchRequestFetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
     request = f.FetchRequest(
         max_wait_ms=0,
         isolation_level=isolation,
         session_epoch=-1,
-        topics=[f.FetchRequestFetchTopic(topic=topic, partitions=[asked])],
+        topics=[f.FetchRequestFetchTopic(topic=topic, partitions=[requested])],
     )
-    (answer,) = memory.client().ask(request, 12, f.FetchResponse).responses[0].partitions
-    assert answer.error_code == 0
-    aborted = [(one.producer_id, one.first_offset) for one in answer.aborted_transactions or ()]
-    return answer.last_stable_offset, aborted, bytes(answer.records or b"")
+    (response,) = memory.client().ask(request, 12, f.FetchResponse).responses[0].partitions
+    assert response.error_code == 0
+    aborted = [
+        (transaction.producer_id, transaction.first_offset) for transaction in response.aborted_transactions or ()
+    ]
+    return response.last_stable_offset, aborted, bytes(response.records or b"")
 
 
 def committed_offset(memory, *, stable, version=9, group="g"):
@@ -47,9 +49,9 @@ def committed_offset(memory, *, stable, version=9, group="g"):
     request = o.OffsetFetchRequest(
         require_stable=stable, groups=[o.OffsetFetchRequestGroup(group_id=group, topics=topics)]
     )
-    answer = memory.client().ask(request, version, o.OffsetFetchResponse)
-    found = answer.groups[0].topics[0].partitions[0]
-    return found.committed_offset, found.error_code
+    response = memory.client().ask(request, version, o.OffsetFetchResponse)
+    partition = response.groups[0].topics[0].partitions[0]
+    return partition.committed_offset, partition.error_code
 
 
 def describe(memory, transactional_id="x"):
@@ -65,12 +67,12 @@ def listed(memory, **filters):
 
 
 def test_clients_learn_the_transaction_version(memory):
-    answer = memory.client().ask(
+    response = memory.client().ask(
         ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4, ApiVersionsResponse
     )
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    levels = {item.name: item.max_version_level for item in response.finalized_features}
     assert levels["transaction.version"] == 2
-    served = {one.api_key: one.max_version for one in answer.api_keys}
+    served = {item.api_key: item.max_version for item in response.api_keys}
     assert served[26] == 5
     assert served[28] >= 5
 
@@ -140,9 +142,9 @@ def test_partitions_are_added_all_or_none(memory, version):
 
 @pytest.mark.parametrize("version", [4, 5])
 def test_brokers_add_and_verify_for_several_transactions_in_one_request(memory, version):
-    one, two = TransactionalClient(memory, "one"), TransactionalClient(memory, "two")
-    one.start()
-    two.start()
+    first, second = TransactionalClient(memory, "one"), TransactionalClient(memory, "two")
+    first.start()
+    second.start()
 
     def asked(client, verify_only):
         return t.AddPartitionsToTxnTransaction(
@@ -153,14 +155,14 @@ def test_brokers_add_and_verify_for_several_transactions_in_one_request(memory, 
             topics=[t.AddPartitionsToTxnTopic(name="t", partitions=[0])],
         )
 
-    request = t.AddPartitionsToTxnRequest(transactions=[asked(one, False), asked(two, True)])
-    answer = one.client.ask(request, version, t.AddPartitionsToTxnResponse)
+    request = t.AddPartitionsToTxnRequest(transactions=[asked(first, False), asked(second, True)])
+    response = first.client.ask(request, version, t.AddPartitionsToTxnResponse)
     codes = {
         result.transactional_id: result.topic_results[0].results_by_partition[0].partition_error_code
-        for result in answer.results_by_transaction
+        for result in response.results_by_transaction
     }
     assert codes == {"one": 0, "two": E.TRANSACTION_ABORTABLE}
-    assert one.client.ask(t.AddPartitionsToTxnRequest(), version, t.AddPartitionsToTxnResponse).error_code == 0
+    assert first.client.ask(t.AddPartitionsToTxnRequest(), version, t.AddPartitionsToTxnResponse).error_code == 0
 
 
 def test_a_zombie_is_fenced(memory):
@@ -275,8 +277,8 @@ def test_late_and_repeated_markers_are_harmless(memory):
     producer.end()
 
     def write(**options):
-        answer = memory.client().ask(marker(producer.producer, **options), 2, t.WriteTxnMarkersResponse)
-        return answer.markers[0].topics[0].partitions[0].error_code
+        response = memory.client().ask(marker(producer.producer, **options), 2, t.WriteTxnMarkersResponse)
+        return response.markers[0].topics[0].partitions[0].error_code
 
     end_offset = latest(memory, 0)
     assert write(epoch=producer.producer[1]) == 0, "a repeat"
@@ -324,8 +326,8 @@ def test_transactions_are_answered_and_marked_only_when_durable(tmp_path):
     assert [log.log_end_offset for log in logs] == [1, 1], "no marker before the outcome is safe"
     crash_here("prepared")
     memory.run_flush()
-    (answer,) = producer.client.answers()
-    assert answer.error_code == 0
+    (response,) = producer.client.answers()
+    assert response.error_code == 0
     assert [log.log_end_offset for log in logs] == [2, 2]
     assert [log.last_stable_offset for log in logs] == [0, 0]
     crash_here("marked")
@@ -363,8 +365,8 @@ def test_a_write_waits_until_adding_its_partition_is_durable(tmp_path):
     assert log.log_end_offset == 1
     while memory.flushes.held:
         memory.run_flush()
-    (answer,) = producer.client.answers()
-    assert answer.responses[0].partition_responses[0].error_code == 0
+    (response,) = producer.client.answers()
+    assert response.responses[0].partition_responses[0].error_code == 0
     assert b"one" in fetched(memory, isolation=0)[2], "kept whole while it waited"
     memory.close()
 
@@ -387,21 +389,21 @@ def test_an_open_transaction_survives_a_restart(memory, tmp_path):
 
 
 def test_transactions_are_described_and_listed(memory):
-    one, two = TransactionalClient(memory, "shop-1"), TransactionalClient(memory, "shop-2")
-    one.start()
-    two.start()
-    one.produce(b"a")
+    first, second = TransactionalClient(memory, "shop-1"), TransactionalClient(memory, "shop-2")
+    first.start()
+    second.start()
+    first.produce(b"a")
     shown = describe(memory, "shop-1")
-    assert (shown.producer_id, shown.producer_epoch, shown.transaction_timeout_ms) == (*one.producer, 60_000)
+    assert (shown.producer_id, shown.producer_epoch, shown.transaction_timeout_ms) == (*first.producer, 60_000)
     assert [(topic.topic, topic.partitions) for topic in shown.topics] == [("t", [0])]
     assert describe(memory, "nobody").error_code == E.TRANSACTIONAL_ID_NOT_FOUND
 
     def names(**filters):
-        return sorted(one.transactional_id for one in listed(memory, **filters).transaction_states)
+        return sorted(first.transactional_id for first in listed(memory, **filters).transaction_states)
 
     assert names() == ["shop-1", "shop-2"]
     assert names(state_filters=["Ongoing"]) == ["shop-1"]
-    assert names(producer_id_filters=[two.producer[0]]) == ["shop-2"]
+    assert names(producer_id_filters=[second.producer[0]]) == ["shop-2"]
     assert names(transactional_id_pattern="shop-.*") == ["shop-1", "shop-2"]
     assert names(transactional_id_pattern="shop") == [], "the whole name has to match"
     memory.advance(10)
@@ -431,6 +433,6 @@ def test_state_that_is_not_durable_is_not_reported(tmp_path, asks):
     while memory.flushes.held:
         memory.run_flush()
     assert producer.client.answers()[0].error_code == 0
-    (answer,) = watcher.answers()
-    assert [one.transactional_id for one in answer.transaction_states] == ["x"]
+    (response,) = watcher.answers()
+    assert [transaction.transactional_id for transaction in response.transaction_states] == ["x"]
     memory.close()

@@ -137,13 +137,13 @@ def add_partitions(case: Case) -> tuple[Message, int]:
 
 
 def add_partitions_of_brokers(case: Case) -> tuple[Message, int]:
-    one = t.AddPartitionsToTxnTransaction(
+    transaction = t.AddPartitionsToTxnTransaction(
         transactional_id="x",
         producer_id=case.producer.producer[0],
         producer_epoch=case.producer.producer[1],
         topics=[t.AddPartitionsToTxnTopic(name="t", partitions=[0])],
     )
-    return t.AddPartitionsToTxnRequest(transactions=[one]), 4
+    return t.AddPartitionsToTxnRequest(transactions=[transaction]), 4
 
 
 def add_offsets(case: Case) -> tuple[Message, int]:
@@ -274,13 +274,13 @@ def _answers(case: Case, client: Client) -> list[Message]:
     return client.answers()
 
 
-def _codes(found: object) -> set[int]:
+def _codes(value: object) -> set[int]:
     """Every error code in a message."""
-    if isinstance(found, list):
-        return {code for one in found for code in _codes(one)}
-    names = getattr(type(found), "__slots__", ())
-    codes = {getattr(found, name) for name in names if name.endswith("error_code")}
-    return codes.union(*(_codes(getattr(found, name, None)) for name in names))
+    if isinstance(value, list):
+        return {code for item in value for code in _codes(item)}
+    names = getattr(type(value), "__slots__", ())
+    codes = {getattr(value, name) for name in names if name.endswith("error_code")}
+    return codes.union(*(_codes(getattr(value, name, None)) for name in names))
 
 
 @for_each(
@@ -291,7 +291,7 @@ def _codes(found: object) -> set[int]:
     ],
     ids=["bug", "disk"],
 )
-@for_each("prepare", CASES, ids=lambda one: one.__name__)
+@for_each("prepare", CASES, ids=lambda prepare_case: prepare_case.__name__)
 def test_a_failure_before_the_answer_is_the_answer(
     case: Case,
     monkeypatch: pytest.MonkeyPatch,
@@ -311,8 +311,8 @@ def test_a_failure_before_the_answer_is_the_answer(
     with monkeypatch.context() as patch:
         patch.setattr(Future, "complete", complete_failing)
         client.send(request, version)
-        (answer,) = _answers(case, client)
+        (response,) = _answers(case, client)
     assert failed, "nothing of this request is called later"
-    assert code in _codes(answer)
+    assert code in _codes(response)
     case.memory.flushes.is_paused = False
     assert case.memory.client().ask(g.ListGroupsRequest(), 5, g.ListGroupsResponse).error_code == 0

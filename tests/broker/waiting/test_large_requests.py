@@ -39,8 +39,8 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
 
 def offsets(count: int) -> ListOffsetsRequest:
     """A request for the partition that exists, and for others that do not."""
-    wanted = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(count)]
-    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=wanted)])
+    partitions = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(count)]
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=partitions)])
 
 
 def test_others_are_served_before_it_and_its_connection_waits(memory: MemoryBroker) -> None:
@@ -54,7 +54,7 @@ def test_others_are_served_before_it_and_its_connection_waits(memory: MemoryBrok
     large, small = client.answers()
     assert isinstance(large, ListOffsetsResponse)
     assert isinstance(small, ListOffsetsResponse)
-    assert [answer.partition_index for answer in large.topics[0].partitions] == list(range(MANY))
+    assert [partition.partition_index for partition in large.topics[0].partitions] == list(range(MANY))
     assert large.topics[0].partitions[0] == small.topics[0].partitions[0]
 
 
@@ -72,10 +72,10 @@ def test_one_whose_error_is_as_long_as_the_request_is_answered_with_it(memory: M
     client.send(CreateTopicsRequest(topics=topics, timeout_ms=1000), 7)
     other.ask(MetadataRequest(topics=[]), 12, MetadataResponse)
     memory.advance(0)
-    (answer,) = client.answers()
-    assert isinstance(answer, CreateTopicsResponse)
-    assert [topic.name for topic in answer.topics] == [topic.name for topic in topics]
-    assert {topic.error_code for topic in answer.topics} == {ErrorCode.POLICY_VIOLATION}
+    (response,) = client.answers()
+    assert isinstance(response, CreateTopicsResponse)
+    assert [topic.name for topic in response.topics] == [topic.name for topic in topics]
+    assert {topic.error_code for topic in response.topics} == {ErrorCode.POLICY_VIOLATION}
 
 
 def test_a_bug_of_its_handler_is_answered_and_logged(
@@ -87,9 +87,9 @@ def test_a_bug_of_its_handler_is_answered_and_logged(
     route = registry.ROUTES[registry.BROKER].find(ApiKey.CREATE_TOPICS, 7)
     monkeypatch.setattr(route, "handler", broken)
     request = CreateTopicsRequest(topics=[CreatableTopic(name=f"t{number}") for number in range(MANY)])
-    answer = memory.client().ask(request, 7, CreateTopicsResponse)
-    assert {topic.error_code for topic in answer.topics} == {ErrorCode.UNKNOWN_SERVER_ERROR}
-    assert len(answer.topics) == MANY
+    response = memory.client().ask(request, 7, CreateTopicsResponse)
+    assert {topic.error_code for topic in response.topics} == {ErrorCode.UNKNOWN_SERVER_ERROR}
+    assert len(response.topics) == MANY
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == [
         "CREATE_TOPICS v7 from 10.0.0.1:5000 has failed"
     ]
@@ -120,8 +120,8 @@ def test_many_tagged_fields_in_a_header_are_read_between_the_turns(memory: Memor
     client.feed(len(body).to_bytes(4, "big") + body)
     assert client.answers() == []
     memory.advance(0)
-    (answer,) = client.answers()
-    assert isinstance(answer, ListOffsetsResponse)
+    (response,) = client.answers()
+    assert isinstance(response, ListOffsetsResponse)
 
 
 def test_a_long_one_with_few_elements_is_answered_in_its_turn(memory: MemoryBroker) -> None:

@@ -46,10 +46,10 @@ class BusyClock(Clock):
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
-    made = MemoryBroker(tmp_path, ONE_PARTITION)
-    made.create_topic("t")
-    yield made
-    made.close()
+    broker = MemoryBroker(tmp_path, ONE_PARTITION)
+    broker.create_topic("t")
+    yield broker
+    broker.close()
 
 
 def produce(acks: int = -1) -> ProduceRequest:
@@ -112,11 +112,11 @@ def test_consumers_whose_time_is_up_together(memory: MemoryBroker) -> None:
 @pytest.fixture
 def synced(tmp_path: Path) -> Iterator[MemoryBroker]:
     """A broker that acknowledges flushed records only, with flushes paused."""
-    made = MemoryBroker(tmp_path / "synced", {"barnabas.log.sync": "always"})
-    made.create_topic("t")
-    made.flushes.is_paused = True
-    yield made
-    made.close()
+    broker = MemoryBroker(tmp_path / "synced", {"barnabas.log.sync": "always"})
+    broker.create_topic("t")
+    broker.flushes.is_paused = True
+    yield broker
+    broker.close()
 
 
 def test_producers_that_wait_for_one_flush(synced: MemoryBroker) -> None:
@@ -150,8 +150,8 @@ def coordinator(memory: MemoryBroker) -> MemoryBroker:
     find = g.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
     memory.client().send(find, 4)
     memory.advance(1)
-    answer = memory.client().ask(find, 4, g.FindCoordinatorResponse)
-    assert answer.coordinators[0].error_code == E.NONE
+    response = memory.client().ask(find, 4, g.FindCoordinatorResponse)
+    assert response.coordinators[0].error_code == E.NONE
     return memory
 
 

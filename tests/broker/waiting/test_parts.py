@@ -84,9 +84,9 @@ def _ask(client: Client, request: Message, version: int, response_class: type[R]
     """Send a request whose response may be made in steps."""
     client.send(request, version)
     client.memory.advance(0)
-    (answer,) = client.answers()
-    assert isinstance(answer, response_class)
-    return answer
+    (response,) = client.answers()
+    assert isinstance(response, response_class)
+    return response
 
 
 def _groups(shape: list[list[int]]) -> list[OffsetFetchRequestGroup]:
@@ -132,17 +132,17 @@ def test_a_long_commit_is_handled_in_parts_and_answered_in_its_order(client: Cli
             OffsetCommitRequestTopic(name="other", partitions=wide[2:3]),
         ],
     )
-    answer = _ask(client, request, 9, OffsetCommitResponse)
-    assert [topic.name for topic in answer.topics] == ["other", "wide", "other"]
+    response = _ask(client, request, 9, OffsetCommitResponse)
+    assert [topic.name for topic in response.topics] == ["other", "wide", "other"]
     unknown = int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    assert [one.error_code for one in answer.topics[0].partitions] == [0, 0, 0, unknown, unknown]
-    assert [one.partition_index for one in answer.topics[1].partitions] == list(range(301))
-    assert [one.error_code for one in answer.topics[1].partitions] == [0] * 300 + [unknown]
+    assert [partition.error_code for partition in response.topics[0].partitions] == [0, 0, 0, unknown, unknown]
+    assert [partition.partition_index for partition in response.topics[1].partitions] == list(range(301))
+    assert [partition.error_code for partition in response.topics[1].partitions] == [0] * 300 + [unknown]
     every = _ask(
         client, OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)]), 8, OffsetFetchResponse
     )
     offsets = {
-        topic.name: {one.partition_index: one.committed_offset for one in topic.partitions}
+        topic.name: {partition.partition_index: partition.committed_offset for partition in topic.partitions}
         for topic in every.groups[0].topics
     }
     assert offsets == {"wide": {index: index for index in range(300)}, "other": {0: 0, 1: 1, 2: 2}}
@@ -154,9 +154,9 @@ def test_a_long_commit_is_handled_in_parts_and_answered_in_its_order(client: Cli
         OffsetFetchResponse,
     )
     (topic,) = some.groups[0].topics
-    assert [one.committed_offset for one in topic.partitions] == list(range(300))
+    assert [partition.committed_offset for partition in topic.partitions] == list(range(300))
     old = _ask(client, OffsetFetchRequest(group_id="g", topics=topics), 5, OffsetFetchResponse)
-    assert [one.committed_offset for one in old.topics[0].partitions] == list(range(300))
+    assert [partition.committed_offset for partition in old.topics[0].partitions] == list(range(300))
 
 
 class _Handler:
@@ -189,8 +189,8 @@ def _answer(request: OffsetCommitRequest, code: int) -> OffsetCommitResponse:
             OffsetCommitResponseTopic(
                 name=topic.name,
                 partitions=[
-                    OffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
-                    for one in topic.partitions
+                    OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+                    for partition in topic.partitions
                 ],
             )
             for topic in request.topics
@@ -219,10 +219,10 @@ def test_a_part_takes_a_bounded_number_of_items_and_has_its_own_error(memory: Me
         future.complete(response)
     memory.advance(0)
     assert task.has_paused  # so that the response is encoded between the turns too
-    ((topic,),) = [answer.topics for answer in outcomes]
-    assert [one.partition_index for one in topic.partitions] == list(range(45))
+    ((topic,),) = [outcome.topics for outcome in outcomes]
+    assert [partition.partition_index for partition in topic.partitions] == list(range(45))
     error = int(ErrorCode.NOT_COORDINATOR)
-    assert [one.error_code for one in topic.partitions] == [0] * 20 + [error] * 10 + [0] * 15
+    assert [partition.error_code for partition in topic.partitions] == [0] * 20 + [error] * 10 + [0] * 15
 
 
 def test_a_client_that_disconnects_has_no_further_part_handled(memory: MemoryBroker) -> None:
@@ -255,23 +255,23 @@ def test_a_name_that_is_repeated_is_answered_once(client: Client, memory: Memory
     assert [group.group_id for group in share.groups] == ["", "a"]
     streams = _ask(client, StreamsGroupDescribeRequest(group_ids=names), 0, StreamsGroupDescribeResponse)
     assert [group.group_id for group in streams.groups] == ["", "a"]
-    found = _ask(client, FindCoordinatorRequest(coordinator_keys=names), 4, FindCoordinatorResponse)
-    assert [one.key for one in found.coordinators] == ["", "a"]
+    response = _ask(client, FindCoordinatorRequest(coordinator_keys=names), 4, FindCoordinatorResponse)
+    assert [item.key for item in response.coordinators] == ["", "a"]
     transactions = _ask(client, DescribeTransactionsRequest(transactional_ids=names), 0, DescribeTransactionsResponse)
-    assert [one.transactional_id for one in transactions.transaction_states] == ["", "a"]
+    assert [item.transactional_id for item in transactions.transaction_states] == ["", "a"]
     groups = [OffsetFetchRequestGroup(group_id="g", topics=None)] * 500
     assert len(_ask(client, OffsetFetchRequest(groups=groups), 8, OffsetFetchResponse).groups) == 1
 
 
 def test_a_topic_that_is_repeated_is_described_once(client: Client, memory: MemoryBroker) -> None:
     memory.create_topic("t", 3)
-    wanted = [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="missing")] * 500
-    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    requested = [MetadataRequestTopic(name="t"), MetadataRequestTopic(name="missing")] * 500
+    request = MetadataRequest(topics=requested, allow_auto_topic_creation=False)
     metadata = _ask(client, request, 12, MetadataResponse)
     assert [(topic.name, len(topic.partitions)) for topic in metadata.topics] == [("t", 3), ("missing", 0)]
     topics = [DescribeProducersRequestTopicRequest(name="t", partition_indexes=[0, 1, 0, 5])] * 500
     producers = _ask(client, DescribeProducersRequest(topics=topics), 0, DescribeProducersResponse)
-    assert [[one.partition_index for one in topic.partitions] for topic in producers.topics] == [[0, 1, 5]]
+    assert [[partition.partition_index for partition in topic.partitions] for topic in producers.topics] == [[0, 1, 5]]
 
 
 def test_a_resource_that_is_repeated_is_described_once_with_all_its_keys(client: Client, memory: MemoryBroker) -> None:
@@ -299,21 +299,21 @@ def test_a_fetch_of_many_partitions_reads_them_in_steps(
     read: list[int] = []
     read_into = FetchPlan.read_into
 
-    def counted(plan: FetchPlan, attempt: Attempt, key: Any, wanted: FetchPartition) -> None:
-        read.append(wanted.index)
-        read_into(plan, attempt, key, wanted)
+    def counted(plan: FetchPlan, attempt: Attempt, key: Any, requested: FetchPartition) -> None:
+        read.append(requested.index)
+        read_into(plan, attempt, key, requested)
 
     monkeypatch.setattr(FetchPlan, "read_into", counted)
     partitions = [FetchRequestFetchPartition(partition=index, partition_max_bytes=1000) for index in range(31)]
-    wanted = FetchRequest(
+    requested = FetchRequest(
         max_wait_ms=0, max_bytes=10_000, topics=[FetchRequestFetchTopic(topic="wide", partitions=partitions)]
     )
-    client.send(wanted, 12)
+    client.send(requested, 12)
     assert len(read) == 10  # the others are read between the next turns
     memory.advance(0)
     assert read == list(range(31))
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    found = {one.partition_index: one for one in answer.responses[0].partitions}
-    assert len(found[17].records or b"") == len(batch(b"value"))
-    assert found[30].error_code == int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    records = {partition.partition_index: partition for partition in response.responses[0].partitions}
+    assert len(records[17].records or b"") == len(batch(b"value"))
+    assert records[30].error_code == int(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -125,8 +125,8 @@ def test_a_transactional_id_that_is_denied_while_a_block_of_producer_ids_is_allo
     assert producer.client.answers() == []
     deny(memory, ResourceType.TRANSACTIONAL_ID, "x")
     held.pop()((0, 1000))
-    (answer,) = producer.client.answers()
-    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    (response,) = producer.client.answers()
+    assert response.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert "x" not in next(iter(memory.broker.transaction_coordinators)).transactions
 
 
@@ -139,7 +139,7 @@ def test_transactional_ids_that_were_made_while_a_block_of_producer_ids_was_allo
     for producer in producers:
         producer.client.send(init(producer.transactional_id), 5)
     held.pop()((0, 1000))
-    codes = [answer.error_code for producer in producers for answer in producer.client.answers()]
+    codes = [response.error_code for producer in producers for response in producer.client.answers()]
     assert codes == [0, 0] + [ErrorCode.POLICY_VIOLATION] * 3
     memory.close()
 
@@ -160,8 +160,8 @@ def test_a_group_that_is_denied_while_its_topic_is_created(
     assert producer.client.answers() == []
     deny(memory, ResourceType.GROUP, "g")
     services.create_topics(["__consumer_offsets"], held.pop())
-    (answer,) = producer.client.answers()
-    assert answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    (response,) = producer.client.answers()
+    assert response.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
 @pytest.fixture
@@ -194,8 +194,8 @@ def committing(tmp_path: Path) -> Iterator[tuple[MemoryBroker, TransactionalClie
 def _offset_codes(memory: MemoryBroker, producer: TransactionalClient) -> list[int]:
     while memory.flushes.held:
         memory.run_flush()
-    (answer,) = producer.client.answers()
-    return [partition.error_code for topic in answer.topics for partition in topic.partitions]
+    (response,) = producer.client.answers()
+    return [partition.error_code for topic in response.topics for partition in topic.partitions]
 
 
 def test_a_topic_that_is_deleted_while_a_group_is_added_to_the_transaction(
@@ -244,8 +244,8 @@ def test_a_transaction_that_begins_while_transactions_are_listed(
         assert producer.start() == 0
         assert producer.produce(b"a") == 0
     memory.advance(0)
-    (answer,) = client.answers()
-    assert sorted(listed.transaction_state for listed in answer.transaction_states) == ["Empty", "Ongoing"]
+    (response,) = client.answers()
+    assert sorted(listed.transaction_state for listed in response.transaction_states) == ["Empty", "Ongoing"]
 
 
 def test_a_coordinator_that_moves_while_transactions_are_listed(
@@ -254,8 +254,8 @@ def test_a_coordinator_that_moves_while_transactions_are_listed(
     client = listing(memory, monkeypatch)
     memory.broker.transaction_coordinators.stop()
     memory.advance(0)
-    (answer,) = client.answers()
-    assert answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    (response,) = client.answers()
+    assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 # ---- metadata and administration
@@ -269,8 +269,8 @@ def test_a_topic_that_is_denied_while_earlier_changes_are_made(memory: MemoryBro
     admin.send(a.CreateAclsRequest(creations=denials), 3)
     client.send(creation("t"), 7)
     memory.run_all()
-    (answer,) = client.answers()
-    assert [topic.error_code for topic in answer.topics] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    (response,) = client.answers()
+    assert [topic.error_code for topic in response.topics] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     assert set(memory.broker.image.topics) == {"first"}
 
 
@@ -283,7 +283,7 @@ def test_descriptors_that_are_used_up_while_earlier_changes_are_made(
         client.send(creation(name), 7)
     monkeypatch.setattr(type(memory.broker.log_dirs), "has_descriptors", lambda _: False)
     memory.run_all()
-    codes = [topic.error_code for client in clients for answer in client.answers() for topic in answer.topics]
+    codes = [topic.error_code for client in clients for response in client.answers() for topic in response.topics]
     assert codes == [0, ErrorCode.POLICY_VIOLATION]
 
 
@@ -302,8 +302,8 @@ def test_quotas_that_are_denied_while_hosts_are_looked_up(
     deny(memory, ResourceType.CLUSTER, "kafka-cluster")
     look_up()
     looked_up(None)
-    (answer,) = client.answers()
-    assert answer.entries[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    (response,) = client.answers()
+    assert response.entries[0].error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert not memory.broker.image.quotas
 
 
@@ -318,8 +318,8 @@ def test_a_topic_that_is_denied_while_it_is_created_by_a_metadata_request(
     assert client.answers() == []
     deny(memory, ResourceType.TOPIC, "t")
     create(*held.pop())
-    (answer,) = client.answers()
-    assert [topic.error_code for topic in answer.topics] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    (response,) = client.answers()
+    assert [topic.error_code for topic in response.topics] == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
 
 
 def test_topics_and_brokers_that_change_while_all_topics_are_described(
@@ -335,9 +335,9 @@ def test_topics_and_brokers_that_change_while_all_topics_are_described(
     memory.broker.controller.commit(lambda: Outcome([MemoryCluster.registration(2)], None), lambda _: None)
     deny(memory, ResourceType.TOPIC, "v")
     memory.advance(0)
-    (answer,) = client.answers()
-    assert [topic.name for topic in answer.topics] == ["t"]
-    assert [broker.node_id for broker in answer.brokers] == [1, 2]
+    (response,) = client.answers()
+    assert [topic.name for topic in response.topics] == ["t"]
+    assert [broker.node_id for broker in response.brokers] == [1, 2]
 
 
 def test_a_broker_that_comes_while_the_load_is_measured(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,9 +351,9 @@ def test_a_broker_that_comes_while_the_load_is_measured(memory: MemoryBroker, mo
     records = [MemoryCluster.registration(2)]
     memory.broker.controller.commit(lambda: Outcome(records, None), lambda _: None)
     held.pop()(BrokerLoad(0.0, 0.0, 0, 0.0, 0.0, 0.0, 0, 0.0))
-    (answer,) = client.answers()
-    assert [broker.broker_id for broker in answer.brokers] == [1, 2]
-    assert answer.unknown_tagged_fields
+    (response,) = client.answers()
+    assert [broker.broker_id for broker in response.brokers] == [1, 2]
+    assert response.unknown_tagged_fields
 
 
 def test_an_acl_that_is_deleted_while_acls_are_described(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -367,8 +367,8 @@ def test_an_acl_that_is_deleted_while_acls_are_described(memory: MemoryBroker, m
     named = a.DeleteAclsFilter(**{**any_acl, "resource_name_filter": "u"}, **codes)
     memory.client().send(a.DeleteAclsRequest(filters=[named]), 3)
     memory.advance(0)
-    (answer,) = client.answers()
-    assert [resource.resource_name for resource in answer.resources] == ["t"]
+    (response,) = client.answers()
+    assert [resource.resource_name for resource in response.resources] == ["t"]
 
 
 def test_a_quota_that_changes_while_quotas_are_described(memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,8 +381,8 @@ def test_a_quota_that_changes_while_quotas_are_described(memory: MemoryBroker, m
     assert alter(admin, {"user": "bob"}, {"producer_byte_rate": None}) == (0, None)
     assert alter(admin, {"user": "carol"}, {"producer_byte_rate": 2048.0}) == (0, None)
     memory.advance(0)
-    (answer,) = client.answers()
-    shown = [(entry.entity[0].entity_name, entry.values[0].value) for entry in answer.entries]
+    (response,) = client.answers()
+    shown = [(entry.entity[0].entity_name, entry.values[0].value) for entry in response.entries]
     assert shown == [("alice", 1024.0), ("carol", 2048.0)]
 
 
@@ -397,8 +397,8 @@ def test_a_partition_that_is_deleted_while_directories_are_described(
     assert client.answers() == []
     memory.client().ask(DeleteTopicsRequest(topic_names=["u"]), 5, DeleteTopicsResponse)
     memory.advance(0)
-    (answer,) = client.answers()
-    shown = {topic.name: len(topic.partitions) for result in answer.results for topic in result.topics}
+    (response,) = client.answers()
+    shown = {topic.name: len(topic.partitions) for result in response.results for topic in result.topics}
     assert {name: count for name, count in shown.items() if count} == {"t": 1}
 
 
@@ -420,6 +420,6 @@ def test_a_snapshot_that_is_deleted_while_a_thread_reads_it(tmp_path: Path, monk
     client.send(FetchSnapshotRequest(topics=topics), 1)
     assert client.answers() == []
     memory.disk.run()
-    (answer,) = client.answers()
-    assert answer.topics[0].partitions[0].error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+    (response,) = client.answers()
+    assert response.topics[0].partitions[0].error_code == ErrorCode.SNAPSHOT_NOT_FOUND
     memory.close()

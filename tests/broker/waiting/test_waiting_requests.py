@@ -37,9 +37,9 @@ def _parked(memory: MemoryBroker, *partitions: FetchRequestFetchPartition, **opt
 
 
 def _answer(client: Client) -> FetchResponse:
-    (answer,) = client.answers()
-    assert isinstance(answer, FetchResponse)
-    return answer
+    (response,) = client.answers()
+    assert isinstance(response, FetchResponse)
+    return response
 
 
 class TestParkedFetch:
@@ -90,7 +90,7 @@ class TestReaders:
         memory.broker.loop.end_turn()
         failed, read = _answer(first), _answer(second)
         assert failed.error_code == 0
-        assert [one.error_code for one in failed.responses[0].partitions] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
+        assert [item.error_code for item in failed.responses[0].partitions] == [ErrorCode.KAFKA_STORAGE_ERROR, 0]
         assert values(read.responses[0].partitions[0]) == [(0, b"a")]
         assert values(first.ask(fetch(at(0)), 12, FetchResponse).responses[0].partitions[0]) == [(0, b"a")]
         memory.close()
@@ -134,9 +134,9 @@ def _produce(memory: MemoryBroker, partition: int = 0) -> Client:
 
 
 def _code(client: Client) -> int:
-    (answer,) = client.answers()
-    assert isinstance(answer, ProduceResponse)
-    return answer.responses[0].partition_responses[0].error_code
+    (response,) = client.answers()
+    assert isinstance(response, ProduceResponse)
+    return response.responses[0].partition_responses[0].error_code
 
 
 class TestFlushes:
@@ -216,8 +216,8 @@ def test_a_failed_subscriber_of_the_metadata_leaves_the_others(
             )
         ]
     )
-    answer = memory.client().ask(request, 1, IncrementalAlterConfigsResponse)
-    assert answer.responses[0].error_code == 0
+    response = memory.client().ask(request, 1, IncrementalAlterConfigsResponse)
+    assert response.responses[0].error_code == 0
     assert seen == [{"log.retention.ms"}]
     assert "ZeroDivisionError" in caplog.text
 
@@ -232,8 +232,8 @@ class TestShareGroups:
 
     def test_locks_end_although_their_expiry_fails(self, queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
         queue.produce(b"a")
-        one, two = Member(queue, "one"), Member(queue, "two")
-        assert one.take() == [(0, 0, 1)]
+        member, two = Member(queue, "one"), Member(queue, "two")
+        assert member.take() == [(0, 0, 1)]
 
         def fails(*_: object) -> None:
             raise ZeroDivisionError("injected")

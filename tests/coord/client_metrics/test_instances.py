@@ -107,7 +107,7 @@ def test_the_least_recently_used_instance_gives_way() -> None:
     instances.put(second, "connection", 0.0)
     instances.touch(first, 1.0)
     instances.put(third, "connection", 2.0)
-    assert [instances.find(one.id, 1)[0] for one in (first, second, third)] == [first, None, third]
+    assert [instances.find(instance.id, 1)[0] for instance in (first, second, third)] == [first, None, third]
 
 
 @pytest.mark.parametrize(("interval_ms", "kept_s"), [(1000, 60.0), (100_000, 300.0)])
@@ -124,13 +124,13 @@ def test_an_instance_expires_after_three_intervals_and_at_least_a_minute(interva
 
 def test_an_instance_ends_with_the_connection_that_it_was_made_on() -> None:
     instances = ClientInstances()
-    one, other = an_instance(b"1" * 16), an_instance(b"2" * 16)
-    assert instances.put(one, "a", 0.0)
-    assert instances.put(other, "b", 0.0)
-    assert not instances.put(other, "b", 1.0)
+    first, second = an_instance(b"1" * 16), an_instance(b"2" * 16)
+    assert instances.put(first, "a", 0.0)
+    assert instances.put(second, "b", 0.0)
+    assert not instances.put(second, "b", 1.0)
     instances.disconnected("a")
     instances.disconnected("a")
-    assert [instances.find(each.id, 1)[0] for each in (one, other)] == [None, other]
+    assert [instances.find(each.id, 1)[0] for each in (first, second)] == [None, second]
 
 
 def test_an_older_version_of_the_subscriptions_is_told() -> None:

@@ -20,33 +20,33 @@ ADDED = Point("sent.total", (), 5.0, is_monotonic=True, is_delta=True)
 TOTAL = Point("read.total", (), 5.0, is_monotonic=True, is_delta=False)
 
 
-def values(kept: KeptMetrics, name: str) -> list[float]:
-    return [value for series in kept.families[name].of.values() for value in series.values()]
+def values(metrics: KeptMetrics, name: str) -> list[float]:
+    return [value for series in metrics.families[name].of.values() for value in series.values()]
 
 
 def test_the_latest_value_of_a_gauge_counts_and_what_was_added_is_summed_up() -> None:
-    kept = KeptMetrics(10**6)
+    metrics = KeptMetrics(10**6)
     for _ in range(3):
-        client = kept.begin(b"1", CLIENT, 60.0)
+        client = metrics.begin(b"1", CLIENT, 60.0)
         for point in (GAUGE, ADDED, TOTAL):
-            kept.add(client, point)
-    assert (values(kept, "queue_size"), values(kept, "sent_total"), values(kept, "read_total")) == (
+            metrics.add(client, point)
+    assert (values(metrics, "queue_size"), values(metrics, "sent_total"), values(metrics, "read_total")) == (
         [5.0],
         [15.0],
         [5.0],
     )
-    assert [kept.families[name].kind for name in ("queue_size", "sent_total")] == ["gauge", "counter"]
-    assert (kept.pushes, kept.client_count) == (3, 1)
+    assert [metrics.families[name].kind for name in ("queue_size", "sent_total")] == ["gauge", "counter"]
+    assert (metrics.pushes, metrics.client_count) == (3, 1)
 
 
 def test_labels_have_the_client_and_the_attributes_escaped() -> None:
-    kept = KeptMetrics(10**6)
-    client = kept.begin(b"1", CLIENT, 60.0)
-    kept.add(
+    metrics = KeptMetrics(10**6)
+    client = metrics.begin(b"1", CLIENT, 60.0)
+    metrics.add(
         client, GAUGE._replace(attributes=(("client_id", "forged"), ("node.id", 'a\\b"c'), ("n", "1"), ("n", "2")))
     )
     assert client.labels.startswith('client_instance_id="id",client_id="a \\"client\\"\\n",')
-    assert list(kept.families["queue_size"].of[client]) == ['node_id="a\\\\b\\"c",n="2"']
+    assert list(metrics.families["queue_size"].of[client]) == ['node_id="a\\\\b\\"c",n="2"']
 
 
 @for_each(
@@ -58,63 +58,63 @@ def test_names_are_those_that_prometheus_allows(name: str, shown: str) -> None:
 
 
 def test_a_metric_with_two_types_has_none() -> None:
-    kept = KeptMetrics(10**6)
-    kept.add(kept.begin(b"1", CLIENT, 60.0), GAUGE)
-    kept.add(kept.begin(b"2", CLIENT, 60.0), GAUGE._replace(is_monotonic=True))
-    assert kept.families["queue_size"].kind == "untyped"
+    metrics = KeptMetrics(10**6)
+    metrics.add(metrics.begin(b"1", CLIENT, 60.0), GAUGE)
+    metrics.add(metrics.begin(b"2", CLIENT, 60.0), GAUGE._replace(is_monotonic=True))
+    assert metrics.families["queue_size"].kind == "untyped"
 
 
 def test_series_are_forgotten_when_their_client_has_not_pushed_for_its_time() -> None:
-    kept = KeptMetrics(10**6)
-    kept.add(kept.begin(b"1", CLIENT, 60.0), GAUGE)
-    kept.add(kept.begin(b"2", CLIENT, 90.0), GAUGE)
-    kept.begin(b"1", CLIENT, 100.0)
-    assert kept.next_deadline() == 90.0
-    kept.expire(90.0)
-    assert kept.client_count == 1
-    kept.expire(100.0)
-    assert (kept.families, kept.bytes, kept.next_deadline()) == ({}, 0, None)
+    metrics = KeptMetrics(10**6)
+    metrics.add(metrics.begin(b"1", CLIENT, 60.0), GAUGE)
+    metrics.add(metrics.begin(b"2", CLIENT, 90.0), GAUGE)
+    metrics.begin(b"1", CLIENT, 100.0)
+    assert metrics.next_deadline() == 90.0
+    metrics.expire(90.0)
+    assert metrics.client_count == 1
+    metrics.expire(100.0)
+    assert (metrics.families, metrics.bytes, metrics.next_deadline()) == ({}, 0, None)
 
 
 def test_clients_that_have_pushed_longest_ago_make_room() -> None:
-    kept = KeptMetrics(10_000)
+    metrics = KeptMetrics(10_000)
     for number in range(50):
-        client = kept.begin(bytes([number]), CLIENT, 60.0)
-        kept.add(client, GAUGE)
-        assert client in kept.families["queue_size"].of
-        assert kept.bytes <= 10_000
-    assert 0 < kept.client_count < 50
-    assert kept.dropped == 0
+        client = metrics.begin(bytes([number]), CLIENT, 60.0)
+        metrics.add(client, GAUGE)
+        assert client in metrics.families["queue_size"].of
+        assert metrics.bytes <= 10_000
+    assert 0 < metrics.client_count < 50
+    assert metrics.dropped == 0
 
 
 def test_what_one_client_has_beyond_the_bound_is_dropped() -> None:
-    kept = KeptMetrics(10_000)
-    client = kept.begin(b"1", CLIENT, 60.0)
+    metrics = KeptMetrics(10_000)
+    client = metrics.begin(b"1", CLIENT, 60.0)
     for number in range(100):
-        kept.add(client, GAUGE._replace(attributes=(("topic", str(number)),)))
-    assert kept.bytes <= 10_000
-    assert client.series + kept.dropped == 100
-    assert kept.dropped > 0
+        metrics.add(client, GAUGE._replace(attributes=(("topic", str(number)),)))
+    assert metrics.bytes <= 10_000
+    assert client.series + metrics.dropped == 100
+    assert metrics.dropped > 0
 
 
 @pytest.mark.parametrize(("limit", "most"), [("MAX_SERIES", 7), ("MAX_METRICS", 4)])
 def test_a_client_has_a_bounded_number_of_series(monkeypatch: pytest.MonkeyPatch, limit: str, most: int) -> None:
     monkeypatch.setattr(module, limit, most)
-    kept = KeptMetrics(10**6)
-    client = kept.begin(b"1", CLIENT, 60.0)
+    metrics = KeptMetrics(10**6)
+    client = metrics.begin(b"1", CLIENT, 60.0)
     for number in range(10):
-        kept.add(client, GAUGE._replace(name=f"m{number}"))
-    assert (client.series, kept.dropped) == (most, 10 - most)
-    kept.add(client, GAUGE._replace(name="m0", value=9.0))
-    assert values(kept, "m0") == [9.0]
+        metrics.add(client, GAUGE._replace(name=f"m{number}"))
+    assert (client.series, metrics.dropped) == (most, 10 - most)
+    metrics.add(client, GAUGE._replace(name="m0", value=9.0))
+    assert values(metrics, "m0") == [9.0]
 
 
 def test_a_client_that_was_forgotten_during_its_push_keeps_nothing() -> None:
-    kept = KeptMetrics(2_500)
-    client = kept.begin(b"1", CLIENT, 60.0)
-    other = kept.begin(b"2", CLIENT, 60.0)
+    metrics = KeptMetrics(2_500)
+    client = metrics.begin(b"1", CLIENT, 60.0)
+    other = metrics.begin(b"2", CLIENT, 60.0)
     for number in range(5):
-        kept.add(other, GAUGE._replace(name=f"m{number}"))
-    assert kept.client_count == 1
-    kept.add(client, GAUGE)
-    assert all(client not in family.of for family in kept.families.values())
+        metrics.add(other, GAUGE._replace(name=f"m{number}"))
+    assert metrics.client_count == 1
+    metrics.add(client, GAUGE)
+    assert all(client not in family.of for family in metrics.families.values())

@@ -75,8 +75,8 @@ def test_ids_and_order_are_those_of_kafka(
 ) -> None:
     subscriptions = Subscriptions()
     subscriptions.update("s", {"metrics": ",".join(metrics), "interval.ms": str(interval)})
-    wanted = Granted(expected, metrics if asked is None else asked, effective)
-    assert granted(subscriptions, bytes.fromhex(instance_id)) == wanted
+    expected_grant = Granted(expected, metrics if asked is None else asked, effective)
+    assert granted(subscriptions, bytes.fromhex(instance_id)) == expected_grant
 
 
 @for_each(
@@ -135,8 +135,8 @@ def test_a_client_gets_the_union_of_what_matches_it_and_the_shortest_interval() 
     subscriptions.update("one", {"metrics": "a.,b.", "interval.ms": "5000", "match": "client_id=orders-.*"})
     subscriptions.update("two", {"metrics": "b.,c.", "interval.ms": "2000"})
     subscriptions.update("other", {"metrics": "d.", "interval.ms": "100", "match": "client_id=invoices"})
-    found = granted(subscriptions)
-    assert (set(found.metrics), len(found.metrics), found.interval_ms) == ({"a.", "b.", "c."}, 3, 2000)
+    grant = granted(subscriptions)
+    assert (set(grant.metrics), len(grant.metrics), grant.interval_ms) == ({"a.", "b.", "c."}, 3, 2000)
     subscriptions.update("all", {"metrics": "*"})
     assert granted(subscriptions).metrics == ("*",)
 
@@ -156,5 +156,5 @@ def test_many_subscriptions_are_compared_in_steps() -> None:
     subscriptions = Subscriptions()
     for number in range(3 * MATCHED_IN_A_STEP):
         subscriptions.update(f"s{number}", {"metrics": f"m{number}."})
-    found, steps = counted(subscriptions.granted(ID, CLIENT))
-    assert (len(found.metrics), steps) == (3 * MATCHED_IN_A_STEP, 3)
+    grant, steps = counted(subscriptions.granted(ID, CLIENT))
+    assert (len(grant.metrics), steps) == (3 * MATCHED_IN_A_STEP, 3)

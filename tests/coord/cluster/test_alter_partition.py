@@ -25,9 +25,9 @@ from tests.support.controller.brokers import Brokers
 
 @pytest.fixture
 def cluster() -> Brokers:
-    made = Brokers(1, 2, 3, 4)
-    made.create("orders", [1, 2, 3], min_insync_replicas="2")
-    return made
+    brokers = Brokers(1, 2, 3, 4)
+    brokers.create("orders", [1, 2, 3], min_insync_replicas="2")
+    return brokers
 
 
 @for_each(
@@ -128,8 +128,8 @@ def test_another_incarnation_of_the_leader_is_refused(cluster: Brokers) -> None:
 
 
 def test_a_leader_that_ends_a_reassignment_without_itself_is_told(cluster: Brokers) -> None:
-    asked = ReassignablePartition(partition_index=0, replicas=[2, 4])
-    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="orders", partitions=[asked])])
+    partition = ReassignablePartition(partition_index=0, replicas=[2, 4])
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="orders", partitions=[partition])])
     cluster.commit(cluster.controller.alter_partition_reassignments(request))
     response = cluster.alter("orders", [1, 2, 3, 4])
     assert response.error_code == ErrorCode.NEW_LEADER_ELECTED

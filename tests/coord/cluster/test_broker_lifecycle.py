@@ -350,15 +350,15 @@ def test_the_last_broker_stops_without_waiting() -> None:
 
 def test_a_directory_that_fails_takes_its_replicas_out() -> None:
     cluster = Brokers(2, 3)
-    kept, lost = b"k" * 16, b"l" * 16
-    cluster.register(1, directories=[kept, lost])
+    online, lost = b"k" * 16, b"l" * 16
+    cluster.register(1, directories=[online, lost])
     cluster.heartbeat(1)
     cluster.create("orders", [1, 2], [1, 3])
-    for index, directory in enumerate((kept, lost)):
+    for index, directory in enumerate((online, lost)):
         cluster.assign(1, directory, ("orders", index))
     cluster.heartbeat(1, offline=[lost])
     assert [cluster.state("orders", index)[:2] for index in (0, 1)] == [(1, [1, 2]), (3, [3])]
-    assert cluster.image.brokers[1].directories == (kept,)
+    assert cluster.image.brokers[1].directories == (online,)
     cluster.heartbeat(1, offline=[lost])
     assert cluster.records == []
 

@@ -127,11 +127,11 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(topic=topics, index=partitions, isr=st.sets(brokers), recovery=st.sampled_from([0, 0, 1]))
     def alter_isr(self, topic: str, index: int, isr: set[int], recovery: int) -> None:
-        found = self.cluster.partition(topic, index)
-        if found.leader == NO_LEADER:
+        current = self.cluster.partition(topic, index)
+        if current.leader == NO_LEADER:
             return
         self.cluster.proposed = isr
-        response = self.cluster.alter(topic, sorted(isr | {found.leader}), index=index, recovery=recovery)
+        response = self.cluster.alter(topic, sorted(isr | {current.leader}), index=index, recovery=recovery)
         self.cluster.proposed = set()
         allowed = {0, ErrorCode.INVALID_REQUEST, ErrorCode.INELIGIBLE_REPLICA, ErrorCode.NEW_LEADER_ELECTED}
         assert response.error_code in allowed
@@ -141,15 +141,15 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(topic=topics, index=partitions, kind=st.sampled_from([0, 1]))
     def elect(self, topic: str, index: int, kind: int) -> None:
-        asked = [ElectLeadersRequestTopicPartitions(topic=topic, partitions=[index])]
+        requested = [ElectLeadersRequestTopicPartitions(topic=topic, partitions=[index])]
         is_unclean = topic == "unclean" and kind == 1
-        request = ElectLeadersRequest(election_type=int(is_unclean), topic_partitions=asked if is_unclean else None)
+        request = ElectLeadersRequest(election_type=int(is_unclean), topic_partitions=requested if is_unclean else None)
         self.cluster.commit(self.cluster.controller.elect_leaders(request))
 
     @rule(topic=topics, index=partitions, replicas=st.none() | st.lists(brokers, min_size=1, max_size=3, unique=True))
     def reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
-        asked = ReassignablePartition(partition_index=index, replicas=replicas)
-        request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[asked])])
+        partition = ReassignablePartition(partition_index=index, replicas=replicas)
+        request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[partition])])
         self.cluster.commit(self.cluster.controller.alter_partition_reassignments(request))
 
     @precondition(lambda self: hasattr(self, "cluster"))

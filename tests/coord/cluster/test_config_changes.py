@@ -136,8 +136,8 @@ def test_unchanged_values_write_no_records(world: ControllerWorld) -> None:
 def test_invalid_changes_are_refused(
     world: ControllerWorld, requested: IncrementalAlterConfigsRequestAlterConfigsResource, code: int
 ) -> None:
-    ((found, message),) = change(world, requested)
-    assert found == code
+    ((error, message),) = change(world, requested)
+    assert error == code
     assert message
     assert world.image.configs == {}
 

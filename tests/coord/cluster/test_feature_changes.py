@@ -35,7 +35,7 @@ def image() -> ClusterImage:
 
 
 def update(image: ClusterImage, *updates: tuple[str, int, int]) -> dict[str, int]:
-    records = FeatureChanges(image, SUPPORTED, 1).update(FeatureUpdate(*one) for one in updates)
+    records = FeatureChanges(image, SUPPORTED, 1).update(FeatureUpdate(*fields) for fields in updates)
     return {record.name: record.feature_level for record in records}
 
 

@@ -191,8 +191,8 @@ def test_the_last_of_a_name_counts() -> None:
         ),
     )
     broker = image.brokers[1]
-    assert [one.port for one in (*broker.endpoints, *image.controllers[1].end_points)] == [2, 2]
-    assert [one.max_supported_version for one in broker.features] == [2]
+    assert [entry.port for entry in (*broker.endpoints, *image.controllers[1].end_points)] == [2, 2]
+    assert [entry.max_supported_version for entry in broker.features] == [2]
     assert broker.directories == (b"\xfe" * 16, FIRST, SECOND)
     assert list(image.quotas) == [(("user", "b"),)]
     assert same(replayed(*image_records(image)), image)
@@ -249,7 +249,9 @@ def test_a_cleared_elr_is_a_change_of_the_partition() -> None:
         m.ClearElrRecord(topic_name="a"),
         m.ClearElrRecord(),
     )
-    epochs = [(one.leader_epoch, one.partition_epoch) for one in image.topics["a"].partitions.values()]
+    epochs = [
+        (partition.leader_epoch, partition.partition_epoch) for partition in image.topics["a"].partitions.values()
+    ]
     assert epochs == [(3, 7), (3, 9), (3, 9)]
 
 
@@ -287,18 +289,18 @@ def test_an_aborted_metadata_transaction_changes_nothing() -> None:
 def test_a_topic_created_and_deleted_in_one_delta_is_not_in_it() -> None:
     world = ControllerWorld()
     world.create("kept")
-    kept = world.image.topics["kept"].topic_id
+    topic_id = world.image.topics["kept"].topic_id
     delta = ClusterDelta()
     for record in [
         m.TopicRecord(name="gone", topic_id=ID),
         m.PartitionRecord(topic_id=ID, partition_id=0, replicas=[1], isr=[1], leader=1),
         m.RemoveTopicRecord(topic_id=ID),
-        m.PartitionChangeRecord(topic_id=kept, partition_id=0, leader=1),
-        m.RemoveTopicRecord(topic_id=kept),
+        m.PartitionChangeRecord(topic_id=topic_id, partition_id=0, leader=1),
+        m.RemoveTopicRecord(topic_id=topic_id),
     ]:
         replay_record(world.image, record, delta)
     assert delta.created_topics == {}
-    assert list(delta.deleted_topics) == [kept]
+    assert list(delta.deleted_topics) == [topic_id]
     assert delta.new_partitions == {}
     assert delta.changed_partitions == {}
 

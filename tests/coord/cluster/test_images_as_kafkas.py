@@ -71,7 +71,7 @@ def test_the_random_logs_have_all_types_in_all_versions() -> None:
     seen: set[tuple[int, int]] = set()
     for seed in range(1, 301):
         for batch in Stream(seed).batches:
-            seen.update(record for one in iter_batches(batch) for record in records_of(one))
+            seen.update(record for content in iter_batches(batch) for record in records_of(content))
     assert {kind for kind, _ in seen} == set(RECORD_TYPES)
     missing = {(kind, version) for kind, declared in RECORD_TYPES.items() for version in declared.versions} - seen
     assert missing == set()
@@ -79,9 +79,9 @@ def test_the_random_logs_have_all_types_in_all_versions() -> None:
 
 def records_of(batch: object) -> list[tuple[int, int]]:
     """(type, version) of the metadata records of a batch."""
-    found = []
+    types = []
     if not batch.is_control:  # type: ignore[attr-defined]
         for record in iter_records(batch):  # type: ignore[arg-type]
             kind, position = unsigned_varint(record.value, 1)  # type: ignore[arg-type]
-            found.append((kind, unsigned_varint(record.value, position)[0]))  # type: ignore[arg-type]
-    return found
+            types.append((kind, unsigned_varint(record.value, position)[0]))  # type: ignore[arg-type]
+    return types

@@ -30,9 +30,9 @@ def reassign(
     cluster: Brokers, topic: str, replicas: list[int] | None, index: int = 0, *, any_factor: bool = True
 ) -> tuple[int, str | None]:
     """(error code, message) of one partition."""
-    asked = ReassignablePartition(partition_index=index, replicas=replicas)
+    partition = ReassignablePartition(partition_index=index, replicas=replicas)
     request = AlterPartitionReassignmentsRequest(
-        allow_replication_factor_change=any_factor, topics=[ReassignableTopic(name=topic, partitions=[asked])]
+        allow_replication_factor_change=any_factor, topics=[ReassignableTopic(name=topic, partitions=[partition])]
     )
     response = cluster.commit(cluster.controller.alter_partition_reassignments(request)).responses[0].partitions[0]
     return response.error_code, response.error_message
@@ -40,21 +40,27 @@ def reassign(
 
 def ongoing(cluster: Brokers, *topics: tuple[str, list[int]]) -> list[tuple[str, int, list[int], list[int], list[int]]]:
     """(topic, partition, replicas, adding, removing) of reassignments in progress; of all topics without `topics`."""
-    asked = [ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes) for name, indexes in topics]
-    request = ListPartitionReassignmentsRequest(topics=asked or None)
+    requested = [ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes) for name, indexes in topics]
+    request = ListPartitionReassignmentsRequest(topics=requested or None)
     response = cluster.controller.list_partition_reassignments(request).response
     return [
-        (topic.name, one.partition_index, one.replicas, one.adding_replicas, one.removing_replicas)
+        (
+            topic.name,
+            partition.partition_index,
+            partition.replicas,
+            partition.adding_replicas,
+            partition.removing_replicas,
+        )
         for topic in response.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     ]
 
 
 @pytest.fixture
 def cluster() -> Brokers:
-    made = Brokers(1, 2, 3, 4, 5)
-    made.create("orders", [1, 2, 3], [2, 3, 1])
-    return made
+    brokers = Brokers(1, 2, 3, 4, 5)
+    brokers.create("orders", [1, 2, 3], [2, 3, 1])
+    return brokers
 
 
 def test_a_reassignment_ends_when_all_new_replicas_are_in_sync(cluster: Brokers) -> None:
@@ -190,13 +196,13 @@ def test_a_partition_twice_in_a_request_is_refused_the_second_time(cluster: Brok
 
 def elect(cluster: Brokers, kind: int, *partitions: tuple[str, int]) -> list[tuple[str, int, int, str | None]]:
     """(topic, partition, error code, message); of all partitions without `partitions`."""
-    asked = [ElectLeadersRequestTopicPartitions(topic=topic, partitions=[index]) for topic, index in partitions]
-    request = ElectLeadersRequest(election_type=kind, topic_partitions=asked or None)
+    topics = [ElectLeadersRequestTopicPartitions(topic=topic, partitions=[index]) for topic, index in partitions]
+    request = ElectLeadersRequest(election_type=kind, topic_partitions=topics or None)
     response = cluster.commit(cluster.controller.elect_leaders(request))
     return [
-        (topic.topic, one.partition_id, one.error_code, one.error_message)
+        (topic.topic, result.partition_id, result.error_code, result.error_message)
         for topic in response.replica_election_results
-        for one in topic.partition_result
+        for result in topic.partition_result
     ]
 
 
@@ -321,7 +327,7 @@ def test_replicas_are_assigned_to_directories() -> None:
 def test_reserved_directories_have_the_ids_of_kafkas_class() -> None:
     """`DirectoryId` of Kafka 4.4.0: its controllers take a replica for lost, or online, by these."""
     reserved = [MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, LOST_DIRECTORY]
-    assert [int.from_bytes(one, "big") for one in reserved] == [0, 1, 2]
+    assert [int.from_bytes(directory, "big") for directory in reserved] == [0, 1, 2]
 
 
 def test_cordoned_brokers_take_no_replicas_by_hand(cluster: Brokers) -> None:

@@ -25,8 +25,8 @@ class GroupTopics:
     def by_name(self, name):
         return self.topics.get(name)
 
-    def by_id(self, wanted):
-        return next((topic for topic in self.topics.values() if topic.topic_id == wanted), None)
+    def by_id(self, uuid):
+        return next((topic for topic in self.topics.values() if topic.topic_id == uuid), None)
 
     def names(self):
         return list(self.topics)

@@ -92,9 +92,9 @@ class Driver(CoordinatorDriver):
     def new_member(self, **options):
         """Get a member id, then join with it; returns (member id, ticket of the second JoinGroup)."""
         settle = options.pop("settle", True)
-        asked = self.answers[self.join(settle=settle, **options)]
-        assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
-        return asked.member_id, self.join(asked.member_id, settle=settle, **options)
+        response = self.answers[self.join(settle=settle, **options)]
+        assert response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+        return response.member_id, self.join(response.member_id, settle=settle, **options)
 
     def sync(self, member_id, generation, assignments=None, *, instance_id=None, group_id="g", **names):
         ticket = f"sync{next(self.tickets)}"
@@ -151,7 +151,7 @@ class Driver(CoordinatorDriver):
     ):
         """Commit one offset; returns its error code."""
         ticket = f"commit{next(self.tickets)}"
-        one = o.OffsetCommitRequestPartition(
+        committed = o.OffsetCommitRequestPartition(
             partition_index=partition,
             committed_offset=offset,
             committed_metadata=metadata,
@@ -163,7 +163,7 @@ class Driver(CoordinatorDriver):
             member_id=member_id,
             group_instance_id=instance_id,
             retention_time_ms=retention_ms,
-            topics=[o.OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[one])],
+            topics=[o.OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=[committed])],
         )
         context = ClientContext("client", "/127.0.0.1", version)
         self.handle(self.coordinator.offsets.commit(request, ticket, context, self.at))
@@ -174,9 +174,9 @@ class Driver(CoordinatorDriver):
         topics = [o.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=[partition])]
         response = self.coordinator.offsets.fetch(o.OffsetFetchRequestGroup(group_id=group_id, topics=topics))
         assert response.error_code == 0
-        found = response.topics[0].partitions[0]
-        assert found.error_code == 0
-        return found.committed_offset, found.committed_leader_epoch, found.metadata
+        fetched = response.topics[0].partitions[0]
+        assert fetched.error_code == 0
+        return fetched.committed_offset, fetched.committed_leader_epoch, fetched.metadata
 
     def fetch_all(self, group_id="g", *, member_id=None, epoch=-1):
         """All offsets of a group, for a member of it or for another client, as in one response."""

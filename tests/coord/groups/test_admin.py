@@ -104,10 +104,10 @@ class TestDeleteGroup:
         assert driver.delete_group() == ErrorCode.NON_EMPTY_GROUP
 
     def test_a_group_of_given_out_ids_only_is_empty(self, driver):
-        asked = driver.answers[driver.join()]
+        response = driver.answers[driver.join()]
         assert driver.delete_group() == 0
         assert driver.coordinator.next_deadline() is None
-        assert driver.code(driver.join(asked.member_id)) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert driver.code(driver.join(response.member_id)) is ErrorCode.UNKNOWN_MEMBER_ID
 
     def test_when_it_cannot_be_written_the_group_stays(self, driver):
         driver.commit()

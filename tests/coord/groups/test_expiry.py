@@ -37,8 +37,8 @@ def hold(driver, offset=50, *, topic="t", topic_id=bytes(16), group_id="g"):
     """An offset in an open transaction."""
     key = OffsetCommitKey(group=group_id, topic=topic, partition=0)
     value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=driver.at.now_ms, topic_id=topic_id)
-    made = records.offset_commit(key, value)
-    driver.coordinator.replay_pending(PRODUCER, made.key, made.value, 100)
+    record = records.offset_commit(key, value)
+    driver.coordinator.replay_pending(PRODUCER, record.key, record.value, 100)
 
 
 def end(driver):
@@ -227,4 +227,4 @@ class TestManyOffsets:
         parts = driver.coordinator.offsets.expire_in_parts(driver.at)
         driver.handle(next(parts))
         driver.handle(driver.coordinator.delete_group("large", "ticket"))
-        assert [one.records for one in parts] == [[]]
+        assert [part.records for part in parts] == [[]]

@@ -42,12 +42,12 @@ def test_all_offsets_of_a_group_can_be_asked_for(driver):
     driver.commit(3, topic="b")
     driver.commit(4, topic="b", group_id="other")
     response = driver.fetch_all()
-    found = [
+    committed = [
         (topic.name, topic.topic_id, partition.partition_index, partition.committed_offset)
         for topic in response.topics
         for partition in topic.partitions
     ]
-    assert found == [("a", ID_A, 0, 1), ("a", ID_A, 1, 2), ("b", bytes(16), 0, 3)]
+    assert committed == [("a", ID_A, 0, 1), ("a", ID_A, 1, 2), ("b", bytes(16), 0, 3)]
     nothing = driver.fetch_all("none")
     assert (nothing.topics, nothing.error_code) == ([], 0)
 

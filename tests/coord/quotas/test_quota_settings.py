@@ -34,11 +34,11 @@ def steps(user: str, client_id: str) -> list[tuple[tuple[Name, Name], QuotaTags]
 def test_the_most_specific_setting_applies(limits: dict[tuple[Name, Name], float], user: str, client_id: str) -> None:
     settings = QuotaSettings(limits)
     tags = settings.tags(user, client_id)
-    found = next((step for step in steps(user, client_id) if step[0] in limits), None)
-    if found is None:
+    match = next((step for step in steps(user, client_id) if step[0] in limits), None)
+    if match is None:
         assert settings.limit(tags) is None
     else:
-        assert (settings.limit(tags), tags) == (limits[found[0]], found[1])
+        assert (settings.limit(tags), tags) == (limits[match[0]], match[1])
 
 
 def test_a_quota_of_any_user_is_one_for_each_user() -> None:

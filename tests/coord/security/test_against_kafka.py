@@ -16,5 +16,5 @@ def test_decisions_are_kafkas() -> None:
 
 
 def test_the_questions_have_both_answers() -> None:
-    answers = "".join(ours(one) for one in sets(SETS, seed=first_seed()))
+    answers = "".join(ours(rules) for rules in sets(SETS, seed=first_seed()))
     assert min(answers.count("0"), answers.count("1")) > len(answers) / 10

@@ -44,12 +44,14 @@ def credential(mechanism: ScramMechanism, password: str, iterations: int = 4096)
 
 
 def exchange(
-    found: Credential, *, is_real: bool = True, token: TokenCredential | None = None, nonce: str | None = None
+    stored: Credential, *, is_real: bool = True, token: TokenCredential | None = None, nonce: str | None = None
 ) -> ScramExchange:
-    made = ScramExchange(SCRAM_SHA_256, lambda _: (found, is_real), lambda _: token, lambda size: b"\x01" * size)
+    server_exchange = ScramExchange(
+        SCRAM_SHA_256, lambda _: (stored, is_real), lambda _: token, lambda size: b"\x01" * size
+    )
     if nonce is not None:
-        made._nonce = nonce
-    return made
+        server_exchange._nonce = nonce
+    return server_exchange
 
 
 def test_the_server_answers_the_example_of_rfc_7677() -> None:
@@ -71,20 +73,20 @@ def test_the_client_sends_the_example_of_rfc_7677() -> None:
 
 
 def talk(
-    mechanism: ScramMechanism, name: str, password: str, found: Credential, *, is_real: bool = True
+    mechanism: ScramMechanism, name: str, password: str, stored: Credential, *, is_real: bool = True
 ) -> ScramExchange:
     """A whole log-in. Raises what one of the sides raises."""
     client = ScramClient(
         mechanism, name, lambda s, i: mechanism.salted_password(password, s, i), lambda size: b"\x02" * size
     )
-    server = ScramExchange(mechanism, lambda _: (found, is_real), lambda _: None, lambda size: b"\x01" * size)
+    server = ScramExchange(mechanism, lambda _: (stored, is_real), lambda _: None, lambda size: b"\x01" * size)
     final = client.step(server.step(client.first(), 0))
     assert final is not None
     assert client.step(server.step(final, 0)) is None
     return server
 
 
-@for_each("mechanism", SCRAM_MECHANISMS.values(), ids=lambda one: one.name)
+@for_each("mechanism", SCRAM_MECHANISMS.values(), ids=lambda scram_mechanism: scram_mechanism.name)
 @for_each("name", ["alice", "a,b=c", "=2C", "Zoë"])
 def test_both_sides_agree(mechanism: ScramMechanism, name: str) -> None:
     server = talk(mechanism, name, "päss,=word", credential(mechanism, "päss,=word", 8192))
@@ -92,7 +94,7 @@ def test_both_sides_agree(mechanism: ScramMechanism, name: str) -> None:
     assert server.identity.principal.name == name
 
 
-@pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS.values(), ids=lambda one: one.name)
+@pytest.mark.parametrize("mechanism", SCRAM_MECHANISMS.values(), ids=lambda scram_mechanism: scram_mechanism.name)
 def test_another_password_is_refused(mechanism: ScramMechanism) -> None:
     with pytest.raises(InvalidCredentials, match="Invalid client credentials"):
         talk(mechanism, "alice", "wrong", credential(mechanism, "right"))
@@ -175,11 +177,11 @@ def test_a_token_logs_in_as_its_owner_until_it_expires() -> None:
 def test_a_fake_credential_is_always_the_same_and_looks_like_a_real_one() -> None:
     fakes, mechanism = FakeCredentials(b"secret"), SCRAM_SHA_256
     like = Credential(b"0123456789abcdefghijklmnop", b"", b"", 8192)
-    one = fakes.credential(mechanism, "mallory", like)
-    assert one == fakes.credential(mechanism, "mallory", like)
-    assert one.salt != fakes.credential(mechanism, "trudy", like).salt
-    assert one.salt != FakeCredentials(b"other").credential(mechanism, "mallory", like).salt
-    assert (len(one.salt), one.iterations, one.salt.isalnum()) == (26, 8192, True)
+    fake = fakes.credential(mechanism, "mallory", like)
+    assert fake == fakes.credential(mechanism, "mallory", like)
+    assert fake.salt != fakes.credential(mechanism, "trudy", like).salt
+    assert fake.salt != FakeCredentials(b"other").credential(mechanism, "mallory", like).salt
+    assert (len(fake.salt), fake.iterations, fake.salt.isalnum()) == (26, 8192, True)
     binary = fakes.credential(mechanism, "mallory", like._replace(salt=bytes(64)))
     assert len(binary.salt) == 64
     assert not binary.salt.isalnum()
@@ -205,12 +207,14 @@ def test_passwords_become_records_only_where_they_are_new() -> None:
     def random_bytes(size: int) -> bytes:
         return b"s" * size
 
-    made = password_records({}, "SCRAM-SHA-512", {"alice": "secret", "bob": "other"}, 30, random_bytes)
-    kept = {(record.name, record.mechanism): record for record in made if isinstance(record, UserScramCredentialRecord)}
-    assert list(kept) == [("alice", 2), ("bob", 2)]
-    (changed,) = password_records(kept, "SCRAM-SHA-512", {"alice": "changed", "bob": "other"}, 30, random_bytes)
+    records = password_records({}, "SCRAM-SHA-512", {"alice": "secret", "bob": "other"}, 30, random_bytes)
+    credentials = {
+        (record.name, record.mechanism): record for record in records if isinstance(record, UserScramCredentialRecord)
+    }
+    assert list(credentials) == [("alice", 2), ("bob", 2)]
+    (changed,) = password_records(credentials, "SCRAM-SHA-512", {"alice": "changed", "bob": "other"}, 30, random_bytes)
     assert isinstance(changed, UserScramCredentialRecord)
     assert changed.name == "alice"
-    assert changed.stored_key != kept["alice", 2].stored_key
+    assert changed.stored_key != credentials["alice", 2].stored_key
     with pytest.raises(KafkaError, match="does not support SCRAM"):
         password_records({}, "SCRAM-SHA-512", {"alice": "secret"}, 10, random_bytes)

@@ -31,21 +31,23 @@ def acl(
 
 
 def authorizer(*acls: Acl, super_users: tuple[str, ...] = (), allows: bool = False) -> StandardAuthorizer:
-    made = StandardAuthorizer(super_users, allows_without_acls=allows)
-    for one in acls:
-        made.index.add(one)
-    return made
+    standard_authorizer = StandardAuthorizer(super_users, allows_without_acls=allows)
+    for rule in acls:
+        standard_authorizer.index.add(rule)
+    return standard_authorizer
 
 
-def may(made: StandardAuthorizer, operation: Operation, name: str = "orders", principal: str = ALICE) -> bool:
-    return made.decide(principal, HOST, operation, TOPIC, name).is_allowed
+def may(
+    standard_authorizer: StandardAuthorizer, operation: Operation, name: str = "orders", principal: str = ALICE
+) -> bool:
+    return standard_authorizer.decide(principal, HOST, operation, TOPIC, name).is_allowed
 
 
 def test_without_rules_only_super_users_may() -> None:
-    made = authorizer(super_users=(ALICE,))
-    assert made.decide(ALICE, HOST, Operation.READ, TOPIC, "orders") == (True, "SuperUser", None)
-    assert made.decide("User:bob", HOST, Operation.READ, TOPIC, "orders") == (False, "DefaultDeny", None)
-    assert not may(made, Operation.READ, principal="user:alice")
+    standard_authorizer = authorizer(super_users=(ALICE,))
+    assert standard_authorizer.decide(ALICE, HOST, Operation.READ, TOPIC, "orders") == (True, "SuperUser", None)
+    assert standard_authorizer.decide("User:bob", HOST, Operation.READ, TOPIC, "orders") == (False, "DefaultDeny", None)
+    assert not may(standard_authorizer, Operation.READ, principal="user:alice")
 
 
 def test_a_super_user_may_what_is_denied() -> None:
@@ -58,22 +60,22 @@ def test_a_super_user_without_a_type_is_refused() -> None:
 
 
 def test_resources_without_any_rule_are_open_if_so_configured() -> None:
-    made = authorizer(acl("orders", principal="User:bob"), allows=True)
-    assert made.decide(ALICE, HOST, Operation.READ, TOPIC, "payments").rule == "DefaultAllow"
-    assert made.decide(ALICE, HOST, Operation.READ, TOPIC, "orders").rule == "DefaultDeny"
+    standard_authorizer = authorizer(acl("orders", principal="User:bob"), allows=True)
+    assert standard_authorizer.decide(ALICE, HOST, Operation.READ, TOPIC, "payments").rule == "DefaultAllow"
+    assert standard_authorizer.decide(ALICE, HOST, Operation.READ, TOPIC, "orders").rule == "DefaultDeny"
 
 
 def test_a_denial_wins_over_every_permission() -> None:
-    made = authorizer(
+    standard_authorizer = authorizer(
         acl("orders"), acl("*"), acl("or", permission=Permission.DENY, pattern=PatternType.PREFIXED, host=HOST)
     )
-    decision = made.decide(ALICE, HOST, Operation.READ, TOPIC, "orders")
+    decision = standard_authorizer.decide(ALICE, HOST, Operation.READ, TOPIC, "orders")
     assert not decision.is_allowed
     assert decision.rule == (
         "MatchingAcl(acl=StandardAcl[resourceType=TOPIC, resourceName=or, patternType=PREFIXED, "
         "principal=User:alice, host=10.1.2.3, operation=READ, permissionType=DENY])"
     )
-    assert made.decide(ALICE, "10.1.2.4", Operation.READ, TOPIC, "orders").is_allowed
+    assert standard_authorizer.decide(ALICE, "10.1.2.4", Operation.READ, TOPIC, "orders").is_allowed
 
 
 @pytest.mark.parametrize("implied", IMPLIED_BY)
@@ -177,22 +179,22 @@ def naive(rules: set[Acl], question: Question, *, allows: bool) -> bool:
     """The decision by looking at every rule."""
     principal, host, operation, kind, name = question
     of_resource = [
-        one
-        for one in rules
-        if one.resource_type == kind
+        rule
+        for rule in rules
+        if rule.resource_type == kind
         and (
-            one.resource_name == name
-            or (one.pattern_type == PatternType.LITERAL and one.resource_name == "*")
-            or (one.pattern_type == PatternType.PREFIXED and name.startswith(one.resource_name))
+            rule.resource_name == name
+            or (rule.pattern_type == PatternType.LITERAL and rule.resource_name == "*")
+            or (rule.pattern_type == PatternType.PREFIXED and name.startswith(rule.resource_name))
         )
     ]
     verdicts = set()
-    for one in of_resource:
-        implied = one.permission == Permission.ALLOW and one.operation in IMPLIED_BY.get(operation, ())
-        covers_operation = one.operation in (operation, Operation.ALL) or implied
-        covers_host = one.host in ("*", host) or (one.host == "10.0.0.0/8" and host.startswith("10."))
-        if one.principal in (principal, "User:*") and covers_host and covers_operation:
-            verdicts.add(one.permission)
+    for rule in of_resource:
+        implied = rule.permission == Permission.ALLOW and rule.operation in IMPLIED_BY.get(operation, ())
+        covers_operation = rule.operation in (operation, Operation.ALL) or implied
+        covers_host = rule.host in ("*", host) or (rule.host == "10.0.0.0/8" and host.startswith("10."))
+        if rule.principal in (principal, "User:*") and covers_host and covers_operation:
+            verdicts.add(rule.permission)
     if Permission.DENY in verdicts:
         return False
     return Permission.ALLOW in verdicts or (not of_resource and allows)
@@ -201,28 +203,28 @@ def naive(rules: set[Acl], question: Question, *, allows: bool) -> bool:
 @given(st.lists(acls, max_size=12), st.lists(st.integers(0, 11), max_size=6), questions, st.booleans())
 def test_decisions_are_those_of_a_model(added: list[Acl], places: list[int], question: Question, allows: bool) -> None:
     removed = [added[place] for place in places if place < len(added)]
-    made = authorizer(*added, allows=allows)
-    for one in removed:
-        made.index.remove(one)
+    standard_authorizer = authorizer(*added, allows=allows)
+    for rule in removed:
+        standard_authorizer.index.remove(rule)
     rules = set(added) - set(removed)
-    assert len(made.index) == len(rules)
-    assert made.decide(*question).is_allowed == naive(rules, question, allows=allows)
+    assert len(standard_authorizer.index) == len(rules)
+    assert standard_authorizer.decide(*question).is_allowed == naive(rules, question, allows=allows)
 
 
 def test_a_prefix_stays_when_another_of_its_length_goes() -> None:
-    kept, gone = (acl(name, pattern=PatternType.PREFIXED) for name in ("or", "pa"))
-    made = authorizer(kept, gone)
-    made.index.remove(gone)
-    assert may(made, Operation.READ, "orders")
-    assert not may(made, Operation.READ, "payments")
+    first, second = (acl(name, pattern=PatternType.PREFIXED) for name in ("or", "pa"))
+    standard_authorizer = authorizer(first, second)
+    standard_authorizer.index.remove(second)
+    assert may(standard_authorizer, Operation.READ, "orders")
+    assert not may(standard_authorizer, Operation.READ, "payments")
 
 
 @given(st.lists(acls, max_size=12))
 def test_an_index_that_everything_was_removed_from_is_as_new(added: list[Acl]) -> None:
     index = AclIndex()
-    for one in added:
-        index.add(one)
-    for one in added:
-        index.remove(one)
+    for rule in added:
+        index.add(rule)
+    for rule in added:
+        index.remove(rule)
     index._prefix_lengths = {kind: lengths for kind, lengths in index._prefix_lengths.items() if lengths}
     assert vars(index) == vars(AclIndex())

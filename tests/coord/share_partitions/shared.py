@@ -34,12 +34,12 @@ class Shared:
         offset = self.partition.next_fetch_offset()
         batches = [batch for batch in self.log if batch.last_offset >= offset][:read]
         request = AcquireRequest(member, most, batch_size, strict, offset, batches, aborted)
-        return [tuple(one) for one in self.partition.acquire(request, self.now)]
+        return [tuple(acquired) for acquired in self.partition.acquire(request, self.now)]
 
     def change(self, *acknowledgements, member="m"):
         """Acknowledge (first, last, type); the change, not written yet."""
-        found = [Acknowledgement(*one) for one in acknowledgements]
-        return self.partition.acknowledge(member, found, self.now)
+        changes = [Acknowledgement(*acknowledgement) for acknowledgement in acknowledgements]
+        return self.partition.acknowledge(member, changes, self.now)
 
     def acknowledge(self, *acknowledgements, member="m"):
         """Acknowledge and write the change; (first, last, state, delivery count) as written."""

@@ -253,8 +253,8 @@ def batch(first, last, types):
 
 
 def test_types_of_single_records_are_grouped_into_runs():
-    found = acknowledgements([batch(0, 5, [1, 1, 0, 0, 2, 1]), batch(7, 9, [3])], may_renew=False)
-    assert found == [(0, 1, ACCEPT), (2, 3, GAP), (4, 4, RELEASE), (5, 5, ACCEPT), (7, 9, REJECT)]
+    runs = acknowledgements([batch(0, 5, [1, 1, 0, 0, 2, 1]), batch(7, 9, [3])], may_renew=False)
+    assert runs == [(0, 1, ACCEPT), (2, 3, GAP), (4, 4, RELEASE), (5, 5, ACCEPT), (7, 9, REJECT)]
 
 
 @for_each(
@@ -272,7 +272,7 @@ def test_types_of_single_records_are_grouped_into_runs():
 )
 def test_invalid_acknowledgements_are_refused(batches):
     with pytest.raises(KafkaError) as refusal:
-        acknowledgements([batch(*one) for one in batches], may_renew=False)
+        acknowledgements([batch(*fields) for fields in batches], may_renew=False)
     assert refusal.value.code is ErrorCode.INVALID_REQUEST
 
 

@@ -162,13 +162,13 @@ def test_records_removed_by_compaction_are_archived():
 @pytest.mark.parametrize(("limit", "sizes"), [(5, [8, 8, 8, 4, 1]), (2, [8, 8])])
 def test_suspects_are_acquired_in_ever_smaller_ranges(limit, sizes):
     shared = Shared((0, 7), delivery_count_limit=limit)
-    found = []
+    acquired_sizes = []
     for _ in range(limit):
         ((first, last, _),) = shared.acquire()
-        found.append(last - first + 1)
+        acquired_sizes.append(last - first + 1)
         assert first == 0
         shared.acknowledge((first, last, RELEASE))
-    assert found == sizes
+    assert acquired_sizes == sizes
 
 
 def test_a_suspect_is_not_acquired_after_other_records():

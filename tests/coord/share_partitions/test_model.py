@@ -169,8 +169,8 @@ class SharedLog(RuleBasedStateMachine):
         marker = object() if change is None else change
         before = {offset: (r.state, r.member, r.deadline) for offset, r in self.model.records.items()}
         try:
-            for one in acknowledgements:
-                self.model.acknowledge(member, *one, marker, self.now + LOCK_S)
+            for acknowledgement in acknowledgements:
+                self.model.acknowledge(member, *acknowledgement, marker, self.now + LOCK_S)
             assert change is not None, "the model accepts it"
         except RefusedError:
             assert change is None, "the model refuses it"
@@ -265,9 +265,9 @@ class SharedLog(RuleBasedStateMachine):
         for run in partition.runs():
             assert run.first == offset
             offset = run.last + 1
-            for one in range(run.first, run.last + 1):
+            for position in range(run.first, run.last + 1):
                 as_tuple = (run.state, run.delivery_count, run.member_id, run.undo is not None)
-                assert as_tuple == model.records[one].as_tuple(), one
+                assert as_tuple == model.records[position].as_tuple(), position
         assert offset == partition.end_offset
         assert partition.delivery_complete_count == model.finished()
 
@@ -285,8 +285,8 @@ class SharedLog(RuleBasedStateMachine):
             held = [run for run in self.partition.runs() if run.member_id == "one"]
             acknowledgements = [Acknowledgement(run.first, run.last, AcknowledgeType.ACCEPT) for run in held]
             change = self.partition.acknowledge("one", acknowledgements, self.now)
-            for one in acknowledgements:
-                self.model.acknowledge("one", *one, change, self.now + LOCK_S)
+            for acknowledgement in acknowledgements:
+                self.model.acknowledge("one", *acknowledgement, change, self.now + LOCK_S)
             if change:
                 self.write(change)
             self.equals_the_model()

@@ -57,8 +57,8 @@ EXAMPLES = how_many("BARNABAS_EXAMPLES", 80)
     ],
 )
 def test_cases_of_kafkas_combiner(old, new, start, combined):
-    found = combine([StateBatch(*batch) for batch in old], [StateBatch(*batch) for batch in new], start)
-    assert found == [StateBatch(*batch) for batch in combined]
+    combination = combine([StateBatch(*batch) for batch in old], [StateBatch(*batch) for batch in new], start)
+    assert combination == [StateBatch(*batch) for batch in combined]
 
 
 batches = st.builds(
@@ -73,10 +73,10 @@ batches = st.builds(
 @settings(max_examples=EXAMPLES)
 @given(st.lists(st.tuples(st.lists(batches, max_size=4), st.integers(-1, 50)), max_size=8))
 def test_combining_equals_a_map_of_offsets(steps):
-    found = []
+    combination = []
     model = {}
     for new, start in steps:
-        found = combine(found, new, start)
+        combination = combine(combination, new, start)
         for batch in new:
             for offset in range(batch.first_offset, batch.last_offset + 1):
                 value = (batch.delivery_count, batch.delivery_state)
@@ -84,11 +84,11 @@ def test_combining_equals_a_map_of_offsets(steps):
         model = {offset: value for offset, value in model.items() if offset >= start}
         spread = {
             offset: (batch.delivery_count, batch.delivery_state)
-            for batch in found
+            for batch in combination
             for offset in range(batch.first_offset, batch.last_offset + 1)
         }
         assert spread == model
-        for left, right in itertools.pairwise(found):
-            assert left.last_offset < right.first_offset, "sorted and disjoint"
-            touches = left.last_offset + 1 == right.first_offset
-            assert not (touches and left[2:] == right[2:]), "adjacent equal batches are merged"
+        for earlier, later in itertools.pairwise(combination):
+            assert earlier.last_offset < later.first_offset, "sorted and disjoint"
+            touches = earlier.last_offset + 1 == later.first_offset
+            assert not (touches and earlier[2:] == later[2:]), "adjacent equal batches are merged"

@@ -77,8 +77,8 @@ def test_the_epoch_before_the_last_end_is_a_retry(driver):
 def exhausted(epoch, state=TransactionState.EMPTY, **fields):
     driver = Driver()
     partitions = frozenset({T0}) if state is TransactionState.ONGOING else frozenset()
-    one = Transaction(7, epoch, 60_000, state, START_MS, partitions, START_MS, **fields)
-    driver.log.append(records.transaction_record("x", one, 1))
+    transaction = Transaction(7, epoch, 60_000, state, START_MS, partitions, START_MS, **fields)
+    driver.log.append(records.transaction_record("x", transaction, 1))
     driver.restart()
     return driver
 

@@ -283,18 +283,20 @@ def run(seed):
         if (deadline := world.coordinator.next_deadline()) is not None and deadline <= world.now:
             world.handle(world.coordinator.tick(world.at))
         world.sync()
-    assert all(one.state in IDLE for one in world.coordinator.transactions.values()), "a transaction is not complete"
-    found = defaultdict(set)
+    assert all(item.state in IDLE for item in world.coordinator.transactions.values()), "a transaction is not complete"
+    kinds_by_transaction = defaultdict(set)
     for partition in world.partitions.values():
         assert not any(partition.open.values()), "data without a marker"
         for (transaction, *_), committed in partition.outcomes.items():
-            found[transaction].add(committed)
-    assert all(len(kinds) == 1 for kinds in found.values()), "a torn transaction"
-    results = {key: value for one in producers for key, value in one.results.items()}
-    assert not {key for key, kinds in found.items() if key in results and results[key] not in kinds}, (
+            kinds_by_transaction[transaction].add(committed)
+    assert all(len(kinds) == 1 for kinds in kinds_by_transaction.values()), "a torn transaction"
+    results = {key: value for item in producers for key, value in item.results.items()}
+    assert not {key for key, kinds in kinds_by_transaction.items() if key in results and results[key] not in kinds}, (
         "not the outcome in the response"
     )
-    return sum(True in kinds for kinds in found.values()), sum(False in kinds for kinds in found.values())
+    return sum(True in kinds for kinds in kinds_by_transaction.values()), sum(
+        False in kinds for kinds in kinds_by_transaction.values()
+    )
 
 
 def test_every_transaction_has_one_outcome_everywhere():

@@ -20,9 +20,9 @@ def test_partitions_are_added_to_the_transaction(driver):
     assert driver.add(producer, T0) == ErrorCode.NONE
     driver.advance(5)
     assert driver.add(producer, T1, ("__consumer_offsets", 3)) == ErrorCode.NONE
-    found = driver.transaction()
-    assert found.partitions == {T0, T1, ("__consumer_offsets", 3)}
-    assert (found.start_ms, found.last_update_ms) == (START_MS + 5_000, START_MS + 10_000)
+    transaction = driver.transaction()
+    assert transaction.partitions == {T0, T1, ("__consumer_offsets", 3)}
+    assert (transaction.start_ms, transaction.last_update_ms) == (START_MS + 5_000, START_MS + 10_000)
     written = len(driver.log)
     assert driver.add(producer, T1) == ErrorCode.NONE
     assert len(driver.log) == written, "no record without a change"
@@ -261,8 +261,10 @@ def test_list_filters_by_state_producer_duration_and_name(driver):
     driver.advance(1)
 
     def listed(states=(), ids=(), duration_ms=-1, matches=lambda _: True):
-        found = list_transactions(driver.coordinator.transactions, states, ids, duration_ms, matches, driver.at.now_ms)
-        return "".join(one.transactional_id for one in found)
+        listing = list_transactions(
+            driver.coordinator.transactions, states, ids, duration_ms, matches, driver.at.now_ms
+        )
+        return "".join(transaction.transactional_id for transaction in listing)
 
     assert listed() == "abc"
     assert listed(states={"Ongoing"}) == "ab"

@@ -53,8 +53,8 @@ class Driver(CoordinatorDriver):
         return self.coordinator.transactions.get(transactional_id)
 
     def state(self, transactional_id="x"):
-        found = self.transaction(transactional_id)
-        return None if found is None else found.state
+        transaction = self.transaction(transactional_id)
+        return None if transaction is None else transaction.state
 
     # ---- requests
 
@@ -109,10 +109,10 @@ class Driver(CoordinatorDriver):
 
     def write_markers(self, *partitions, of=None):
         """Report markers as written in these partitions or in all."""
-        asked = self.markers.copy() if of is None else [of]
-        for markers in asked:
-            wanted = partitions or markers.partitions
-            self.handle(self.coordinator.markers_written(markers, wanted, self.at))
+        requested = self.markers.copy() if of is None else [of]
+        for markers in requested:
+            written = partitions or markers.partitions
+            self.handle(self.coordinator.markers_written(markers, written, self.at))
             if not partitions and markers in self.markers:
                 self.markers.remove(markers)
 

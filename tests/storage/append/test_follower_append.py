@@ -118,9 +118,9 @@ def test_a_truncation_leaves_what_was_there_before(
     starts = [header.base_offset for segment in leader.log.segments for header in segment.scan(0)]
     offset = starts[cut * (len(starts) - 1) // 100] if starts else 0
     if offset:
-        kept = b"".join(segment.read_bytes(0, segment.size) for segment in leader.log.segments)
+        bytes_before = b"".join(segment.read_bytes(0, segment.size) for segment in leader.log.segments)
         end = next(at for at, start in _positions(leader.log) if start == offset)
-        other.log.append_as_follower(memoryview(kept[:end]), now=0.0)
+        other.log.append_as_follower(memoryview(bytes_before[:end]), now=0.0)
     other.epoch = leader.epoch + 1
     truncate(follower, offset)
     _assert_equal(follower, other.log)
@@ -150,11 +150,11 @@ def truncate(log: Log, offset: int, *, fully: bool = False) -> None:
 
 def _positions(log: Log) -> list[tuple[int, int]]:
     """(position in the whole log, base offset) of each batch."""
-    found, base = [], 0
+    positions, base = [], 0
     for segment in log.segments:
-        found += [(base + header.position, header.base_offset) for header in segment.scan(0)]
+        positions += [(base + header.position, header.base_offset) for header in segment.scan(0)]
         base += segment.size
-    return found
+    return positions
 
 
 def _assert_equal(log: Log, expected: Log) -> None:

@@ -64,8 +64,8 @@ def test_end_offset_for_an_epoch_equals_the_naive_model(
         for known in (cache, read_back):
             assert known.latest_epoch == max(epoch_of.values(), default=-1)
             assert [known.epoch_for_offset(offset) for offset in epoch_of] == list(epoch_of.values())
-            for asked in range(-1, epoch + 2):
-                assert known.end_offset_for(asked, end) == naive_end_offset(epoch_of, asked, end)
+            for requested in range(-1, epoch + 2):
+                assert known.end_offset_for(requested, end) == naive_end_offset(epoch_of, requested, end)
 
 
 def test_entry_that_contradicts_later_ones_removes_them(tmp_path: Path) -> None:

@@ -138,11 +138,11 @@ class CompactionModel:
     def check(self) -> None:
         log = self.log
         expected = self.model.records()
-        found = data_of(log)
+        records = data_of(log)
         # An aborted batch in a segment that is only partly mapped is removed by this pass or the next.
         undecided = {r.offset for batch in self.model.batches if batch.is_aborted for r in batch.records}
-        assert [r for r in found if r.offset not in undecided] == [r for r in expected if r.offset not in undecided]
-        assert {r.offset for r in found} <= {r.offset for r in expected}
+        assert [r for r in records if r.offset not in undecided] == [r for r in expected if r.offset not in undecided]
+        assert {r.offset for r in records} <= {r.offset for r in expected}
         assert committed_map(log) == self.model.reader()
         horizons = {batch.base_offset: batch.delete_horizon_ms for batch in batches_of(log) if not batch.is_control}
         for batch in self.model.batches:

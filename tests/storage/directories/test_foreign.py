@@ -55,7 +55,7 @@ def test_they_are_left_as_they_are(tmp_path: Path) -> None:
     append_batches(open_log(dirs), 1)
     append_batches(open_log(dirs, "gone"), 1)
     dirs.close()
-    kept = [
+    files = [
         photos(tmp_path, name)
         for name in ("photos-2024", "to-delete", f"a-1.{UNIQUE}-delete", f"b-1.{UNIQUE}-future", "c-delete")
     ]
@@ -65,7 +65,7 @@ def test_they_are_left_as_they_are(tmp_path: Path) -> None:
     assert list(dirs.not_opened()) == [("gone", 0)], "that of a partition is a stray"
     dirs.forget_missing()
     dirs.close()
-    assert all(file.exists() for file in kept)
+    assert all(file.exists() for file in files)
 
 
 def test_one_that_cannot_be_read_is_no_stray(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_a_partition_with_the_name_of_one_is_offline(tmp_path: Path) -> None:
 def test_of_two_directories_the_one_of_the_partition_counts(holder: int, tmp_path: Path) -> None:
     """The other one was removed, or neither was served."""
     paths = (tmp_path / "a", tmp_path / "b")
-    one = opened_dirs(paths[holder])
-    append_batches(open_log(one), 3)
-    one.close()
+    holder_dirs = opened_dirs(paths[holder])
+    append_batches(open_log(holder_dirs), 3)
+    holder_dirs.close()
     file = photos(paths[1 - holder], "t-0")
     both = log_dirs(*paths, ids=itertools.count(7))
     both.open(1)

@@ -136,7 +136,7 @@ def test_answers_equal_the_model(
             epochs[producer_id] = epoch
             batches[producer_id] = [*known, (first, last, end)]
         try:
-            answer: object = send(log, first, count, producer_id=producer_id, epoch=epoch)
+            outcome: object = send(log, first, count, producer_id=producer_id, epoch=epoch)
         except KafkaError as error:
-            answer = error.code
-        assert answer == expected
+            outcome = error.code
+        assert outcome == expected

@@ -52,9 +52,9 @@ def test_the_first_record_is_that_of_reading_all(
     batch = builder.build()
     expected = next(
         (
-            (found.offset, found.timestamp)
-            for found in iter_records(BatchView(batch))
-            if found.timestamp >= timestamp and found.offset >= offset
+            (candidate.offset, candidate.timestamp)
+            for candidate in iter_records(BatchView(batch))
+            if candidate.timestamp >= timestamp and candidate.offset >= offset
         ),
         None,
     )
@@ -67,8 +67,8 @@ def test_a_header_that_lies_costs_many_steps(log: Log, codec: int) -> None:
     log.config.max_message_bytes = 1 << 20
     append(log, lying(codec))
     append(log, batch_of([b"a", b"b"], timestamps=[LATER - 1, LATER]))
-    found, steps = counted(log.offset_for_timestamp(LATER))
-    assert found == (MANY + 1, LATER, 0)
+    position, steps = counted(log.offset_for_timestamp(LATER))
+    assert position == (MANY + 1, LATER, 0)
     assert steps >= (MANY - IN_PLACE_UNITS) // 2500
 
 
@@ -88,8 +88,8 @@ def test_many_segments_are_looked_at_in_steps(tmp_path: Path) -> None:
     log.close()
     log = open_log(tmp_path, config)
     unknown = sum(not segment.knows_max_timestamp for segment in log.segments)
-    found, steps = counted(log.offset_for_timestamp(6))
-    assert found is None
+    position, steps = counted(log.offset_for_timestamp(6))
+    assert position is None
     assert steps >= unknown * 50 // 2500 > 2
     assert counted(log.offset_for_timestamp(6)) == (None, 0)
     assert counted(log.max_timestamp_offset())[1] == 0
@@ -140,9 +140,9 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def counting(self: long_record.PieceReader) -> bool:
         nonlocal largest
-        found = more(self)
+        chunk = more(self)
         largest = max(largest, len(self.data))
-        return found
+        return chunk
 
     monkeypatch.setattr(long_record.PieceReader, "more", counting)
     body = record(0, bytes(10 << 20)) + b"".join([record(index, None) for index in range(1, 200_000)])

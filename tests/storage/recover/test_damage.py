@@ -124,9 +124,9 @@ def test_damage_above_the_recovery_point_is_cut_and_kept(tmp_path: Path) -> None
     tail, following = path.read_bytes()[second.position :], Path(active.stem + ".log").read_bytes()
     again = kill(log)
     assert values_from(again, 0) == whole[: second.base_offset]
-    kept = [f"{segment.stem}.log.damaged" for segment in (last_but_one, active)]
-    assert again.torn == (second.base_offset, len(tail) + len(following), kept)
-    assert [Path(name).read_bytes() for name in kept] == [tail, following]
+    saved = [f"{segment.stem}.log.damaged" for segment in (last_but_one, active)]
+    assert again.torn == (second.base_offset, len(tail) + len(following), saved)
+    assert [Path(name).read_bytes() for name in saved] == [tail, following]
     assert kill(again).torn is None
 
 
@@ -149,8 +149,8 @@ def test_batch_whose_length_is_garbage_does_not_hide_those_behind_it(tmp_path: P
     flip(log.segments.active.stem + ".log", second.position + 9)
     again = kill(log)
     assert again.torn is not None
-    (kept,) = again.torn.kept_in
-    assert Path(kept).stat().st_size == second.size + third.size
+    (saved,) = again.torn.kept_in
+    assert Path(saved).stat().st_size == second.size + third.size
 
 
 def test_hole_that_compaction_has_left_is_no_damage(tmp_path: Path) -> None:

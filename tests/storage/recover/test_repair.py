@@ -51,9 +51,9 @@ def values_in(path: Path) -> list[tuple[int, bytes | None]]:
     """The records that a broker reads from the directory; it must accept it."""
     dirs, log = open_logs(path)
     assert log.log_end_offset == END
-    found = values_from(log, log.log_start_offset)
+    values = values_from(log, log.log_start_offset)
     dirs.close()
-    return found
+    return values
 
 
 def damage_files(path: Path, chance: random.Random) -> None:
@@ -94,15 +94,15 @@ def repaired(tmp_path: Path, whole: Path, seed: int) -> None:
     records = values_from(log, 0)
     dirs.close()
     damage_files(path, random.Random(seed))
-    left = [file.read_bytes() for file in path.glob("t-0/*.log")]
-    kept = [header for header, batch in batches if any(is_in(batch, content) for content in left)]
+    contents = [file.read_bytes() for file in path.glob("t-0/*.log")]
+    headers = [header for header, batch in batches if any(is_in(batch, content) for content in contents)]
     expected = [
-        entry for entry in records if any(header.base_offset <= entry[0] <= header.last_offset for header in kept)
+        entry for entry in records if any(header.base_offset <= entry[0] <= header.last_offset for header in headers)
     ]
     Repair(UnsyncedFiles(), str(path), ("t", 0)).run()
     assert values_in(path) == expected
     report = check_directory(ReadOnlyFiles(), str(path))
-    assert not report.is_damaged, [finding for one in report.partitions for finding in one.findings]
+    assert not report.is_damaged, [finding for partition in report.partitions for finding in partition.findings]
     assert values_in(path) == expected
 
 

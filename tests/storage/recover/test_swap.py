@@ -118,7 +118,7 @@ def test_crash_at_any_step_leaves_the_old_records_or_the_new(tmp_path: Path, key
         assert final_map(again) == expected_map, (done, chosen)
         assert again.log_end_offset == len(keys)
         for offset in range(len(keys)):
-            assert [found[0] for found in pairs(again) if found[0] >= offset] == [
+            assert [pair[0] for pair in pairs(again) if pair[0] >= offset] == [
                 record.offset for record in records_from(again, offset)
             ]
         names = {path.suffix for path in Path(again.directory).iterdir()}

@@ -52,38 +52,38 @@ def built(records: list[tuple]) -> bytes:  # type: ignore[type-arg]
 def check(batch: bytes, codec: int = 0, **limits: object) -> RecordCheck:
     """Check an uncompressed batch, compressed for this with `codec`."""
     view = BatchView(batch)
-    found = RecordCheck(view.record_count, view.base_timestamp, **limits)  # type: ignore[arg-type]
+    checked = RecordCheck(view.record_count, view.base_timestamp, **limits)  # type: ignore[arg-type]
     pieces = decompressed_steps(codec, Source(compress(codec, batch[HEADER_SIZE:])), 1 << 30)
-    for _ in found.steps(pieces):
+    for _ in checked.steps(pieces):
         pass
-    return found
+    return checked
 
 
 def verdict(batch: bytes, pieces: Iterator[bytes]) -> bool:
     view = BatchView(batch)
-    found = RecordCheck(view.record_count, view.base_timestamp)
+    checked = RecordCheck(view.record_count, view.base_timestamp)
     try:
-        for _ in found.steps(pieces):
+        for _ in checked.steps(pieces):
             pass
     except KafkaError as error:
         return error.code != ErrorCode.INVALID_RECORD
-    return found.index == view.record_count
+    return checked.index == view.record_count
 
 
 def reading(batch: bytes) -> bool:
     """Whether reading every record of an uncompressed batch finds nothing wrong."""
     try:
-        found = list(iter_records(BatchView(batch)))
+        records_read = list(iter_records(BatchView(batch)))
     except CorruptRecord:
         return False
-    return [item.offset for item in found] == list(range(BatchView(batch).record_count))
+    return [item.offset for item in records_read] == list(range(BatchView(batch).record_count))
 
 
 @pytest.mark.usefixtures("way")
 @given(mixed | runs, st.integers(0, 4))
 def test_what_is_built_is_accepted(records: list[tuple], codec: int) -> None:  # type: ignore[type-arg]
-    found = check(built(records), codec)
-    assert (found.index, found.errors) == (len(records), [])
+    checked = check(built(records), codec)
+    assert (checked.index, checked.errors) == (len(records), [])
 
 
 @pytest.mark.usefixtures("way")
@@ -134,9 +134,9 @@ class Reads(PieceReader):
     largest = 0
 
     def more(self) -> bool:
-        found = super().more()
+        chunk = super().more()
         Reads.largest = max(Reads.largest, len(self.data))
-        return found
+        return chunk
 
 
 @pytest.mark.usefixtures("way")
@@ -153,12 +153,12 @@ def test_steps_and_memory_are_bounded(codec: int, shape: str, monkeypatch: pytes
     packed = compress(codec, body)
     monkeypatch.setattr(record_check, "PieceReader", Reads)
     Reads.largest = 0
-    found = RecordCheck(count, BASE_MS)
+    checked = RecordCheck(count, BASE_MS)
     before, steps = 0, 0
-    for _ in found.steps(decompressed_steps(codec, Source(packed), 1 << 30)):
-        assert found.units - before <= STEP_UNITS + 700  # records, and the bytes of one step
-        before, steps = found.units, steps + 1
-    assert found.index == count
+    for _ in checked.steps(decompressed_steps(codec, Source(packed), 1 << 30)):
+        assert checked.units - before <= STEP_UNITS + 700  # records, and the bytes of one step
+        before, steps = checked.units, steps + 1
+    assert checked.index == count
     assert steps > len(body) // (256 * 1024)
     assert Reads.largest < 6 * STEP_BYTES
 
@@ -187,10 +187,10 @@ def test_keys_and_timestamps_are_checked_in_every_record(codec: int) -> None:
     records = [
         (BASE_MS + age, key, b"v", []) for age, key in ((0, b"k"), (0, None), (-51, b"k"), (51, None), (50, b""))
     ]
-    found = check(built(records), codec, needs_keys=True, earliest=BASE_MS - 50, latest=BASE_MS + 50)
-    assert [index for index, _ in found.errors] == [1, 2, 3]
-    assert (found.error_count, found.timestamp_errors) == (3, 1)
-    assert "without key" in found.errors[2][1]
+    checked = check(built(records), codec, needs_keys=True, earliest=BASE_MS - 50, latest=BASE_MS + 50)
+    assert [index for index, _ in checked.errors] == [1, 2, 3]
+    assert (checked.error_count, checked.timestamp_errors) == (3, 1)
+    assert "without key" in checked.errors[2][1]
 
 
 @pytest.mark.usefixtures("way")
@@ -199,21 +199,21 @@ def test_no_timestamp_is_overlooked(delta: int, before: int, after: int, times: 
     """Short deltas are not decoded where the limits are far away."""
     base = 2**46
     records = [(base, None, b"v", [])] + [(base + delta, None, b"v", [])] * times
-    found = check(built(records), earliest=base - before, latest=base + after)
-    assert found.error_count == (0 if -before <= delta <= after else times)
+    checked = check(built(records), earliest=base - before, latest=base + after)
+    assert checked.error_count == (0 if -before <= delta <= after else times)
 
 
 @pytest.mark.usefixtures("way")
 def test_no_timestamp_is_always_allowed() -> None:
-    found = check(built([(-1, None, b"v", [])] * 30), earliest=5, latest=10)
-    assert found.errors == []
+    checked = check(built([(-1, None, b"v", [])] * 30), earliest=5, latest=10)
+    assert checked.errors == []
 
 
 @pytest.mark.usefixtures("way")
 def test_a_thousand_errors_are_listed() -> None:
-    found = check(built([(BASE_MS, None, b"v", [])] * 3_000), 4, needs_keys=True)
-    assert len(found.errors) == MAX_RECORD_ERRORS
-    assert found.error_count == 3_000
+    checked = check(built([(BASE_MS, None, b"v", [])] * 3_000), 4, needs_keys=True)
+    assert len(checked.errors) == MAX_RECORD_ERRORS
+    assert checked.error_count == 3_000
 
 
 @given(mixed)
@@ -311,8 +311,8 @@ def test_skipping_records_costs_a_fraction() -> None:
 def test_records_of_a_range_are_read_in_steps() -> None:
     batch = built([(BASE_MS, None, bytes(100), [])] * 20_000)
     packed = raw_batch(compress(4, batch[HEADER_SIZE:]), 20_000, codec=4)
-    found, steps = counted(records_in_range(BatchView(packed), 15_000, 15_009))
-    assert [item.offset for item in found] == list(range(15_000, 15_010))
+    records, steps = counted(records_in_range(BatchView(packed), 15_000, 15_009))
+    assert [item.offset for item in records] == list(range(15_000, 15_010))
     assert 30 <= steps <= 40, "not behind the range"
     with pytest.raises(CorruptRecord):
         counted(records_in_range(BatchView(packed), 0, 1, 1_000_000))
@@ -328,9 +328,9 @@ def test_kafkas_batches_are_accepted(lengths_only: bool) -> None:
         if "hex" not in vector:
             continue  # a partitioner's
         batch = BatchView(bytes.fromhex(vector["hex"]))
-        found = RecordCheck(batch.record_count, batch.base_timestamp, lengths_only=lengths_only)
-        for _ in found.steps(decompressed_steps(batch.codec, Source(batch.view[HEADER_SIZE:]), 1 << 30)):
+        checked = RecordCheck(batch.record_count, batch.base_timestamp, lengths_only=lengths_only)
+        for _ in checked.steps(decompressed_steps(batch.codec, Source(batch.view[HEADER_SIZE:]), 1 << 30)):
             pass
-        assert found.index == batch.record_count
+        assert checked.index == batch.record_count
         codecs.add(batch.codec)
     assert codecs == {0, 1, 2, 3, 4}

@@ -30,10 +30,10 @@ def batch_of(items: list[tuple[int, bytes | None, bytes | None, list[tuple[str, 
 @given(records)
 def test_scan_returns_keys_null_values_and_positions(items: list[tuple]) -> None:  # type: ignore[type-arg]
     batch = batch_of(items)
-    found = list(iter_records(BatchView(batch)))
+    records_read = list(iter_records(BatchView(batch)))
     scanned = scan_keys(batch, HEADER_SIZE, len(batch), len(items))
-    assert scanned.keys == [record.key for record in found]
-    assert scanned.null_values == [at for at, record in enumerate(found) if record.value is None]
+    assert scanned.keys == [record.key for record in records_read]
+    assert scanned.null_values == [at for at, record in enumerate(records_read) if record.value is None]
     starts = record_starts(batch, HEADER_SIZE, len(batch), len(items))
     assert (starts[0], starts[-1], len(starts)) == (HEADER_SIZE, len(batch), len(items) + 1)
     assert [items[0][0] + delta for delta in timestamp_deltas(batch, starts[:-1])] == [item[0] for item in items]

@@ -33,14 +33,16 @@ def is_accepted(
     """The verdict of `RecordCheck` without the quick ways: it does not compare batches of more than this size."""
     most = max(0, len(body) - 1)
     earliest, latest = BASE_MS - before, BASE_MS + after
-    found = RecordCheck(count, BASE_MS, needs_keys=needs_keys, earliest=earliest, latest=latest, max_record_size=most)
+    record_check = RecordCheck(
+        count, BASE_MS, needs_keys=needs_keys, earliest=earliest, latest=latest, max_record_size=most
+    )
     try:
         with checked_in("Python"):
-            for _ in found.steps(iter([body])):
+            for _ in record_check.steps(iter([body])):
                 pass
     except KafkaError:
         return False
-    return not found.errors
+    return not record_check.errors
 
 
 def quick(
@@ -61,13 +63,15 @@ def _records(rng: random.Random) -> list[bytes]:
     key = rng.choice([None, b"", b"k", bytes(70)])
     size = rng.choice([0, 1, 20, 50, 57, 58, 63, 64, 120])
     are_equal = rng.random() < 0.5
-    made = []
+    records = []
     for index in range(count):
         value = bytes(size) if are_equal else rng.choice([None, bytes(rng.randrange(140))])
         headers = 0 if are_equal or rng.random() < 0.8 else rng.randrange(4)
         delta = rng.choice([0, 1, -1, 63]) if are_equal else rng.choice([0, 5, 64, -65, 8191, 9_000])
-        made.append(record(index, value, key=key, timestamp_delta=delta, header_count=headers, rest=HEADER * headers))
-    return made
+        records.append(
+            record(index, value, key=key, timestamp_delta=delta, header_count=headers, rest=HEADER * headers)
+        )
+    return records
 
 
 def _mutated(body: bytes, rng: random.Random) -> bytes:

@@ -112,7 +112,7 @@ def test_what_is_no_message_is_refused(data: bytes) -> None:
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for candidate in (data, text(1, data), text(1, text(2, data)), push([data]), push([gauge("m", data)])):
         try:
-            found = points(candidate)
+            decoded = points(candidate)
         except ProtobufError:
             continue
-        assert all(isinstance(point.value, float) for point in found)
+        assert all(isinstance(point.value, float) for point in decoded)

@@ -68,7 +68,7 @@ def test_pipelined_requests_are_answered_in_order() -> None:
         assert isinstance(event, RequestReceived)
         client.receive_data(joined(server.send_response(MetadataResponse(), event)))
     responses = [client.next_event() for _ in range(3)]
-    assert [one.version for one in responses if isinstance(one, ResponseReceived)] == [0, 5, 12]
+    assert [response.version for response in responses if isinstance(response, ResponseReceived)] == [0, 5, 12]
     assert client.in_flight == 0
 
 

@@ -16,9 +16,9 @@ def _built(message: Message, version: int) -> tuple[bytes, int]:
 
 
 def test_every_message_has_the_same_bytes() -> None:
-    for one in vectors():
-        message = one.message_class.decode(one.data, one.version)
-        assert _built(message, one.version)[0] == message.encode(one.version)
+    for vector in vectors():
+        message = vector.message_class.decode(vector.data, vector.version)
+        assert _built(message, vector.version)[0] == message.encode(vector.version)
 
 
 def _partitions(count: int = 100) -> list[MetadataResponsePartition]:
@@ -34,8 +34,10 @@ def test_there_is_a_step_for_each_struct() -> None:
 
 
 def test_a_list_that_structs_share_is_encoded_once() -> None:
-    one, other = _partitions(), _partitions(7)
-    topics = [MetadataResponseTopic(name="t", partitions=items) for items in (one, one, other, other, [], [], one)]
+    first, second = _partitions(), _partitions(7)
+    topics = [
+        MetadataResponseTopic(name="t", partitions=items) for items in (first, first, second, second, [], [], first)
+    ]
     message = MetadataResponse(topics=topics)
     data, steps = _built(message, 12)
     assert data == message.encode(12)

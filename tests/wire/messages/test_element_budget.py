@@ -39,17 +39,17 @@ def _elements_of_the_top(message: StructBase) -> int:
 
 def test_every_message_is_read_within_its_number_of_elements_and_not_within_one_less() -> None:
     refused = nested = 0
-    for one in vectors():
-        codec = one.message_class.codec(one.version)
-        message, end = codec.parse(one.data)
+    for vector in vectors():
+        codec = vector.message_class.codec(vector.version)
+        message, end = codec.parse(vector.data)
         count = _elements(message)
-        assert codec.parse_within(one.data, 0, count) == (message, end)
-        assert counted(codec.parse_in_steps(one.data, 0, count))[0] == (message, end)
+        assert codec.parse_within(vector.data, 0, count) == (message, end)
+        assert counted(codec.parse_in_steps(vector.data, 0, count))[0] == (message, end)
         if count:
             with pytest.raises(TooManyElements):
-                codec.parse_within(one.data, 0, count - 1)
+                codec.parse_within(vector.data, 0, count - 1)
             with pytest.raises(TooManyElements):
-                counted(codec.parse_in_steps(one.data, 0, count - 1))
+                counted(codec.parse_in_steps(vector.data, 0, count - 1))
             refused += 1
             nested += count > _elements_of_the_top(message)
     assert refused > 500

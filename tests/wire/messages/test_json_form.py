@@ -21,10 +21,10 @@ REQUEST = {"topics": [TOPIC], "allowAutoTopicCreation": True, "includeTopicAutho
 
 
 def test_json_round_trip_of_every_vector() -> None:
-    for one in vectors():
-        message = one.message_class.decode(one.data, one.version)
-        again = from_json(one.message_class, to_json(message, one.version), one.version)
-        assert again.encode(one.version) == one.data
+    for vector in vectors():
+        message = vector.message_class.decode(vector.data, vector.version)
+        again = from_json(vector.message_class, to_json(message, vector.version), vector.version)
+        assert again.encode(vector.version) == vector.data
 
 
 def test_json_names_are_kafkas() -> None:

@@ -152,30 +152,30 @@ def test_unknown_field_with_a_known_tag_is_rejected() -> None:
 
 
 def flexible_vectors() -> list[Vector]:
-    return [one for one in vectors() if one.version >= one.message_class.flexible_since]
+    return [vector for vector in vectors() if vector.version >= vector.message_class.flexible_since]
 
 
 def test_unknown_tagged_fields_of_the_message_are_kept_in_every_flexible_version() -> None:
     """KIP-482: fields of a newer Kafka are not lost when a message is forwarded."""
     section = b"\x02" + encode_unsigned_varint(30000) + b"\x03abc" + encode_unsigned_varint(2**31) + b"\x00"
-    kept = 0
-    for one in flexible_vectors():
-        if one.message_class is RequestHeader or not one.data.endswith(b"\x00"):
+    count = 0
+    for vector in flexible_vectors():
+        if vector.message_class is RequestHeader or not vector.data.endswith(b"\x00"):
             continue
-        bare = one.message_class.decode(one.data, one.version)
+        bare = vector.message_class.decode(vector.data, vector.version)
         taken = {field.tag for field in bare.declared if field.tag >= 0}
-        if taken and len(bare.encode(one.version)) != len(one.data):
+        if taken and len(bare.encode(vector.version)) != len(vector.data):
             continue
-        data = one.data[:-1] + section
+        data = vector.data[:-1] + section
         try:
-            message = parse_both(one.message_class, data, one.version)
+            message = parse_both(vector.message_class, data, vector.version)
         except ProtocolError:
             assert taken  # the last byte belongs to a tagged field and is not the count of the section
             continue
         assert message.unknown_tagged_fields == ((30000, b"abc"), (2**31, b""))
-        assert build_both(message, one.version) == data
-        kept += 1
-    assert kept > 1000
+        assert build_both(message, vector.version) == data
+        count += 1
+    assert count > 1000
 
 
 def test_unknown_tagged_fields_of_a_nested_struct_are_kept() -> None:
@@ -320,8 +320,8 @@ def test_frame_is_released_with_its_message() -> None:
 
 def test_parsed_structs_have_every_attribute() -> None:
     """Compiled code creates objects without calling their constructor."""
-    for one in vectors()[::11]:
-        message = one.message_class.decode(one.data, one.version)
+    for vector in vectors()[::11]:
+        message = vector.message_class.decode(vector.data, vector.version)
         repr(message)
         for field in message.declared:
             getattr(message, field.name)

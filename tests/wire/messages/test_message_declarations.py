@@ -94,23 +94,23 @@ def compare(
 def test_every_field_equals_kafkas_declaration() -> None:
     wrong: list[str] = []
     for spec in message_table():
-        one = message_named(spec["name"])
+        message = message_named(spec["name"])
         common = {struct["name"]: struct["fields"] for struct in spec.get("commonStructs", [])}
-        assert (one.kind, one.api_key) == (KINDS[spec["type"]], spec.get("apiKey", -1)), spec["name"]
-        assert one.versions == parse_versions(spec["validVersions"]), spec["name"]
+        assert (message.kind, message.api_key) == (KINDS[spec["type"]], spec.get("apiKey", -1)), spec["name"]
+        assert message.versions == parse_versions(spec["validVersions"]), spec["name"]
         flexible = spec.get("flexibleVersions", "none")
-        assert flexible == "none" or one.flexible_since == parse_versions(flexible).start, spec["name"]
-        assert one.api_listeners == tuple(spec.get("listeners", ())), spec["name"]
-        assert one.latest_version_unstable == spec.get("latestVersionUnstable", False), spec["name"]
-        wrong += compare(one, spec["fields"], common, spec["name"])
+        assert flexible == "none" or message.flexible_since == parse_versions(flexible).start, spec["name"]
+        assert message.api_listeners == tuple(spec.get("listeners", ())), spec["name"]
+        assert message.latest_version_unstable == spec.get("latestVersionUnstable", False), spec["name"]
+        wrong += compare(message, spec["fields"], common, spec["name"])
     assert wrong == []
     assert len(all_messages()) == len(message_table()) == 286
 
 
 def test_annotations_match_nullable_versions() -> None:
     wrong = []
-    for one in all_messages().values():
-        for struct_class in {one, *structs_of(one)}:
+    for message in all_messages().values():
+        for struct_class in {message, *structs_of(message)}:
             for field in struct_class.declared:
                 says_null = struct_class.__annotations__[field.name].endswith(" | None")
                 if says_null != (field.nullable != "none" or field.default is None):
@@ -119,17 +119,20 @@ def test_annotations_match_nullable_versions() -> None:
 
 
 def structs_of(struct_class: type[StructBase]) -> set[type[StructBase]]:
-    found: set[type[StructBase]] = set()
+    structs: set[type[StructBase]] = set()
     for field in struct_class.declared:
         if field.struct_class is not None:
-            found |= {field.struct_class} | structs_of(field.struct_class)
-    return found
+            structs |= {field.struct_class} | structs_of(field.struct_class)
+    return structs
 
 
 def test_no_field_hides_an_attribute_of_message() -> None:
     reserved = {name for name in dir(Message) if not name.startswith("__")}
     hidden = [
-        (name, field.name) for name, one in all_messages().items() for field in one.declared if field.name in reserved
+        (name, field.name)
+        for name, message in all_messages().items()
+        for field in message.declared
+        if field.name in reserved
     ]
     assert hidden == []
 
@@ -137,11 +140,11 @@ def test_no_field_hides_an_attribute_of_message() -> None:
 def test_versions_equal_the_reviewed_table() -> None:
     """A change of the supported versions is a change of tests/data/versions.txt, which is reviewed."""
     rows = []
-    for name, one in all_messages().items():
-        valid = f"{one.min_version}-{one.max_version}" if one.versions else "none"
-        flexible = f"{one.flexible_since}+" if one.flexible_since <= one.max_version else "none"
-        unstable = " latest-unstable" if one.latest_version_unstable else ""
-        rows.append(f"{name} {one.api_key} {valid} flexible {flexible}{unstable}")
+    for name, message in all_messages().items():
+        valid = f"{message.min_version}-{message.max_version}" if message.versions else "none"
+        flexible = f"{message.flexible_since}+" if message.flexible_since <= message.max_version else "none"
+        unstable = " latest-unstable" if message.latest_version_unstable else ""
+        rows.append(f"{name} {message.api_key} {valid} flexible {flexible}{unstable}")
     assert rows == (DATA / "versions.txt").read_text().splitlines()
 
 
@@ -162,7 +165,7 @@ def test_unknown_api_is_a_protocol_error() -> None:
 
 
 def test_apis_without_versions_are_declared_and_have_no_codec() -> None:
-    without = [name for name, one in all_messages().items() if not one.versions]
+    without = [name for name, message in all_messages().items() if not message.versions]
     assert without == [
         "ControlledShutdownRequest", "ControlledShutdownResponse", "LeaderAndIsrRequest", "LeaderAndIsrResponse",
         "StopReplicaRequest", "StopReplicaResponse", "UpdateMetadataRequest", "UpdateMetadataResponse",
@@ -203,9 +206,9 @@ def test_mutable_defaults_are_not_shared() -> None:
     first, second = FetchResponse(), FetchResponse()
     first.responses.append(None)  # type: ignore[arg-type]
     assert second.responses == []
-    one, other = FetchResponsePartitionData(), FetchResponsePartitionData()
-    one.current_leader.leader_id = 7
-    assert other.current_leader.leader_id == -1
+    data, other_data = FetchResponsePartitionData(), FetchResponsePartitionData()
+    data.current_leader.leader_id = 7
+    assert other_data.current_leader.leader_id == -1
 
 
 def test_equality_and_repr_use_field_values() -> None:

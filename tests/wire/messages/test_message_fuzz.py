@@ -56,24 +56,24 @@ def cuts(length: int) -> range:
 
 
 def test_message_truncated_at_any_byte_is_a_protocol_error() -> None:
-    for one in vectors():
-        for cut in cuts(len(one.data)):
+    for vector in vectors():
+        for cut in cuts(len(vector.data)):
             try:
-                one.message_class.codec(one.version).parse(one.data[:cut])
+                vector.message_class.codec(vector.version).parse(vector.data[:cut])
             except ProtocolError:
                 continue
-            pytest.fail(f"{one.message_class.__name__} v{one.version} truncated at {cut} is still a message")
+            pytest.fail(f"{vector.message_class.__name__} v{vector.version} truncated at {cut} is still a message")
 
 
 def test_interpreted_construct_rejects_a_truncated_message() -> None:
-    for one in vectors()[:: 1 if IS_LONG else 18]:
-        for cut in cuts(len(one.data)):
-            assert read_interpreted(one.message_class, one.version, one.data[:cut]) is None
+    for vector in vectors()[:: 1 if IS_LONG else 18]:
+        for cut in cuts(len(vector.data)):
+            assert read_interpreted(vector.message_class, vector.version, vector.data[:cut]) is None
 
 
 def test_trailing_byte_is_a_protocol_error() -> None:
-    for one in vectors()[::5]:
-        assert read(one.message_class, one.version, one.data + b"\0") is None
+    for vector in vectors()[::5]:
+        assert read(vector.message_class, vector.version, vector.data + b"\0") is None
 
 
 def read_request(frame: bytes) -> Message:
@@ -83,13 +83,13 @@ def read_request(frame: bytes) -> Message:
 
 
 def test_client_frame_truncated_at_any_byte_is_a_protocol_error() -> None:
-    for one in exchanges()[:: 1 if IS_LONG else 8]:
-        for cut in cuts(len(one.request)):
+    for exchange in exchanges()[:: 1 if IS_LONG else 8]:
+        for cut in cuts(len(exchange.request)):
             with pytest.raises(ProtocolError):
-                read_request(one.request[:cut])
-        for cut in range(4 + (one.version % 2)):
+                read_request(exchange.request[:cut])
+        for cut in range(4 + (exchange.version % 2)):
             with pytest.raises(ProtocolError):
-                parse_response_header(one.response[: min(cut, 3)], one.api_key, one.version)
+                parse_response_header(exchange.response[: min(cut, 3)], exchange.api_key, exchange.version)
 
 
 def mutate(data: bytes, edits: list[tuple[int, int, int]]) -> bytes:
@@ -160,26 +160,26 @@ def test_mutated_client_frame_is_a_request_or_an_error(one: object, edits: list[
         pass
 
 
-def peak_bytes(one: Vector, data: bytes) -> int:
+def peak_bytes(vector: Vector, data: bytes) -> int:
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
-    read(one.message_class, one.version, data)
+    read(vector.message_class, vector.version, data)
     return tracemalloc.get_traced_memory()[1] - before
 
 
 def test_huge_count_does_not_allocate_memory() -> None:
     """A count is checked against the remaining bytes before anything is allocated."""
     chosen = vectors()[:: 7 if IS_LONG else 46]  # tracing of memory is slow
-    for one in chosen:
-        read(one.message_class, one.version, one.data)  # compiles
+    for vector in chosen:
+        read(vector.message_class, vector.version, vector.data)  # compiles
     tracemalloc.start()
     try:
-        for one in chosen:
-            limit = 100_000 + 200 * len(one.data)
-            for at in cuts(len(one.data)):
+        for vector in chosen:
+            limit = 100_000 + 200 * len(vector.data)
+            for at in cuts(len(vector.data)):
                 for bomb in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f\xff"):
-                    data = one.data[:at] + bomb + one.data[at + len(bomb) :]
-                    assert peak_bytes(one, data) < limit, (one.message_class, one.version, at)
+                    data = vector.data[:at] + bomb + vector.data[at + len(bomb) :]
+                    assert peak_bytes(vector, data) < limit, (vector.message_class, vector.version, at)
     finally:
         tracemalloc.stop()
 

@@ -16,7 +16,7 @@ def test_all_vectors_decode_and_encode_with_both_codecs() -> None:
 
 def test_vectors_cover_every_version_of_every_message() -> None:
     covered = {(vector.message_class.__name__, vector.version) for vector in vectors()}
-    declared = {(name, version) for name, one in all_messages().items() for version in one.versions}
+    declared = {(name, version) for name, message in all_messages().items() for version in message.versions}
     assert declared - covered == {("TransactionLogValue", 0)}  # Kafka no longer writes it
     assert covered <= declared
 

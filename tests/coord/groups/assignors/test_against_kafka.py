@@ -51,17 +51,17 @@ def loads(assignment):
 
 
 def test_range_is_the_same_as_kafkas():
-    asked = list(groups(range_assignor.NAME))
-    assert len(asked) == 80
-    for members, topics, of_kafka in asked:
+    cases = list(groups(range_assignor.NAME))
+    assert len(cases) == 80
+    for members, topics, of_kafka in cases:
         assert range_assignor.assign(members, topics) == of_kafka
 
 
 @pytest.mark.parametrize("assignor", [uniform, simple])
 def test_members_of_one_subscription_get_as_many_as_kafka_gives_and_keep_no_fewer(assignor):
-    asked = [group for group in groups(assignor.NAME) if same_subscription(group[0])]
-    assert len(asked) > 30
-    for members, topics, of_kafka in asked:
+    cases = [group for group in groups(assignor.NAME) if same_subscription(group[0])]
+    assert len(cases) > 30
+    for members, topics, of_kafka in cases:
         ours = assignor.assign(members, topics)
         assert loads(ours) == loads(of_kafka)
         assert kept(members, ours) >= kept(members, of_kafka)
@@ -69,10 +69,10 @@ def test_members_of_one_subscription_get_as_many_as_kafka_gives_and_keep_no_fewe
 
 def test_mixed_uniform_groups_are_as_even_and_as_sticky_as_kafka_makes_them():
     """Both balance topic by topic, so neither is optimal in each group; the sums differ by less than 1 %."""
-    asked = [group for group in groups(uniform.NAME) if not same_subscription(group[0])]
-    assert len(asked) > 20
+    cases = [group for group in groups(uniform.NAME) if not same_subscription(group[0])]
+    assert len(cases) > 20
     squares_ours = squares_kafkas = kept_ours = kept_kafkas = 0
-    for members, topics, of_kafka in asked:
+    for members, topics, of_kafka in cases:
         ours = uniform.assign(members, topics)
         squares_ours += sum(load * load for load in loads(ours))
         squares_kafkas += sum(load * load for load in loads(of_kafka))

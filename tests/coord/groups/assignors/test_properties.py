@@ -166,7 +166,7 @@ def test_range_gives_each_subscriber_one_range_in_the_same_order(group):
         ranges = [sorted(assignment[name].get(topic, ())) for name in order if topic in members[name].subscribed]
         if ranges:
             assert [index for part in ranges for index in part] == list(range(size))
-            assert all(0 <= len(left) - len(right) <= 1 for left, right in pairwise(ranges))
+            assert all(0 <= len(earlier) - len(right) <= 1 for earlier, right in pairwise(ranges))
             assert len(ranges[0]) - len(ranges[-1]) <= 1
 
 

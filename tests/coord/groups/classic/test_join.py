@@ -364,7 +364,7 @@ def test_the_record_of_a_group_says_what_the_first_generation_was(driver):
         "range",
         "client-id1",
     )
-    assert [(kept.member_id, kept.assignment, kept.subscription) for kept in value.members] == [
+    assert [(member.member_id, member.assignment, member.subscription) for member in value.members] == [
         ("client-id1", b"for client-id1", b"meta"),
         ("client-id2", b"for client-id2", b"meta"),
     ]

@@ -44,8 +44,8 @@ class Member:
                 self.member_id, names=self.names, metadata=self.random.choice([b"x", b"y"]), **options, **self.context
             )
         elif self.phase == "sync":
-            given = {key: f"{self.generation}:{key}".encode() for key in self.leads or ()}
-            self.ticket = self.driver.sync(self.member_id, self.generation, given, instance_id=self.instance_id)
+            assignments = {key: f"{self.generation}:{key}".encode() for key in self.leads or ()}
+            self.ticket = self.driver.sync(self.member_id, self.generation, assignments, instance_id=self.instance_id)
         elif self.random.random() < 0.6:
             self.take_error(self.driver.heartbeat(self.member_id, self.generation, instance_id=self.instance_id))
         else:
@@ -75,8 +75,8 @@ class Member:
             )
         else:
             # a member of this generation has its assignment, or none if the leader did not know the member
-            given = response.assignment.decode().split(":", 1)
-            assert given == [str(self.generation), given[-1]] or given == [""]
+            assignment = response.assignment.decode().split(":", 1)
+            assert assignment == [str(self.generation), assignment[-1]] or assignment == [""]
             self.phase = "stable"
 
     def take_error(self, error):
@@ -116,13 +116,13 @@ def check_replay(driver):
     for group_id, live in driver.coordinator.groups.items():
         # An empty group whose record cannot be written is not written again, as in Kafka; the next generation is.
         if live.state is GroupState.STABLE or (live.state is GroupState.EMPTY and not driver.has_failed):
-            kept = loaded.groups[group_id]
+            replayed = loaded.groups[group_id]
             for name in ("state", "generation", "protocol", "leader"):
-                assert getattr(kept, name) == getattr(live, name), name
-            assert {key: member.assignment for key, member in kept.members.items()} == {
+                assert getattr(replayed, name) == getattr(live, name), name
+            assert {key: member.assignment for key, member in replayed.members.items()} == {
                 key: member.assignment for key, member in live.members.items()
             }
-            assert kept.static_members == live.static_members
+            assert replayed.static_members == live.static_members
 
 
 def test_promises_hold_whatever_members_do():
@@ -151,10 +151,10 @@ def members_do_anything(seed):
             driver.has_failed = True
         else:
             driver.restart()
-            for one in members:
-                one.ticket = None
-                one.generation = -1  # what was not in the log when the broker stopped is lost
-                one.phase = "join" if one.phase == "sync" else one.phase
+            for simulated in members:
+                simulated.ticket = None
+                simulated.generation = -1  # what was not in the log when the broker stopped is lost
+                simulated.phase = "join" if simulated.phase == "sync" else simulated.phase
         driver.settle()
         check(driver)
         if driver.append_error is None:

@@ -72,27 +72,27 @@ def test_the_old_id_is_fenced(driver, pair, request_name):
     _, old = pair
     driver.join(instance_id="two")
     fenced = ErrorCode.FENCED_INSTANCE_ID
-    asked = {
+    requests = {
         "heartbeat": lambda: driver.heartbeat(old, 1, instance_id="two"),
         "sync": lambda: driver.code(driver.sync(old, 1, instance_id="two")),
         "join": lambda: driver.code(driver.join(old, instance_id="two")),
         "commit": lambda: driver.commit(member_id=old, generation=1, instance_id="two"),
         "leave": lambda: driver.leave((old, "two")).members[0].error_code,
     }
-    assert asked[request_name]() == fenced
+    assert requests[request_name]() == fenced
 
 
 @pytest.mark.parametrize("request_name", ["heartbeat", "sync", "join", "commit"])
 def test_an_instance_id_that_the_group_does_not_know_is_an_unknown_member(driver, pair, request_name):
     leader, _ = pair
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    asked = {
+    requests = {
         "heartbeat": lambda: driver.heartbeat(leader, 1, instance_id="three"),
         "sync": lambda: driver.code(driver.sync(leader, 1, instance_id="three")),
         "join": lambda: driver.code(driver.join(leader, instance_id="three")),
         "commit": lambda: driver.commit(member_id=leader, generation=1, instance_id="three"),
     }
-    assert asked[request_name]() == unknown
+    assert requests[request_name]() == unknown
 
 
 def test_a_follower_that_joins_with_its_id_gets_the_current_generation(driver, pair):

@@ -98,12 +98,12 @@ def _text(data: bytes | None) -> str | None:
 
 def described(client: RawClient, group: str) -> dict[str, Any]:
     """ConsumerGroupDescribe of a group."""
-    found = describe(client, group)
+    description = describe(client, group)
     return {
-        "state": found.group_state,
-        "epoch": found.group_epoch,
-        "assignment_epoch": found.assignment_epoch,
-        "assignor": found.assignor_name,
+        "state": description.group_state,
+        "epoch": description.group_epoch,
+        "assignment_epoch": description.assignment_epoch,
+        "assignor": description.assignor_name,
         "members": {
             member.member_id: {
                 "instance_id": member.instance_id,
@@ -115,7 +115,7 @@ def described(client: RawClient, group: str) -> dict[str, Any]:
                 "assignment": _shown(member.assignment),
                 "target": _shown(member.target_assignment),
             }
-            for member in found.members
+            for member in description.members
         },
     }
 

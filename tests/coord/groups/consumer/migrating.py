@@ -95,15 +95,17 @@ def classic_group(driver, count=2, **options):
     driver.advance(10.0)
     joined = [driver.answers[client.ticket] for client in clients]
     share = 6 // count
-    given = {
+    assignments = {
         response.member_id: assignment({"t": range(place * share, (place + 1) * share)})
         for place, response in enumerate(joined)
     }
     for client, response in sorted(
-        zip(clients, joined, strict=True), key=lambda one: one[1].leader != one[1].member_id
+        zip(clients, joined, strict=True), key=lambda pair: pair[1].leader != pair[1].member_id
     ):
         client.member_id, client.generation, client.must_join = response.member_id, response.generation_id, False
-        synced = driver.answers[driver.sync(client.member_id, client.generation, given, instance_id=client.instance_id)]
+        synced = driver.answers[
+            driver.sync(client.member_id, client.generation, assignments, instance_id=client.instance_id)
+        ]
         client.owned = read(synced.assignment)
     assert driver.state() is GroupState.STABLE
     return clients

@@ -26,10 +26,10 @@ def shown(assignment):
 
 def test_a_group_is_shown_with_its_members(driver):
     driver.beat("m1", instance_id="i", rack_id="r", subscribed_topic_names=["u", "t"], server_assignor="range")
-    found = driver.describe()
-    assert (found.error_code, found.group_id, found.group_state) == (0, "g", "Stable")
-    assert (found.group_epoch, found.assignment_epoch, found.assignor_name) == (2, 2, "range")
-    (member,) = found.members
+    description = driver.describe()
+    assert (description.error_code, description.group_id, description.group_state) == (0, "g", "Stable")
+    assert (description.group_epoch, description.assignment_epoch, description.assignor_name) == (2, 2, "range")
+    (member,) = description.members
     assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m1", "i", "r", 2)
     assert (member.client_id, member.client_host, member.member_type) == ("client", "/127.0.0.1", 1)
     assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["t", "u"], None)
@@ -41,11 +41,11 @@ def test_what_a_member_has_to_give_up_is_still_its_own(driver):
     settle(first)
     driver.beat("m2")
     first.beat()
-    found = {member.member_id: member for member in driver.describe().members}
-    assert shown(found["m1"].assignment) == {"t": [0, 1, 2, 3]}
-    assert len(shown(found["m1"].target_assignment)["t"]) == 2
-    assert shown(found["m2"].assignment) == {}
-    assert len(shown(found["m2"].target_assignment)["t"]) == 2
+    members = {member.member_id: member for member in driver.describe().members}
+    assert shown(members["m1"].assignment) == {"t": [0, 1, 2, 3]}
+    assert len(shown(members["m1"].target_assignment)["t"]) == 2
+    assert shown(members["m2"].assignment) == {}
+    assert len(shown(members["m2"].target_assignment)["t"]) == 2
 
 
 def test_topics_that_are_gone_are_left_out(driver):

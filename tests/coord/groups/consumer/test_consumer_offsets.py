@@ -27,8 +27,8 @@ def client(driver):
 
 
 def commit(driver, member_id="m1", epoch=2, *, partition=0, version=10, producer=None, instance_id=None):
-    one = o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=5)
-    topic = o.OffsetCommitRequestTopic(name="t", topic_id=T, partitions=[one])
+    committed = o.OffsetCommitRequestPartition(partition_index=partition, committed_offset=5)
+    topic = o.OffsetCommitRequestTopic(name="t", topic_id=T, partitions=[committed])
     request = o.OffsetCommitRequest(
         group_id="g",
         member_id=member_id,
@@ -59,10 +59,10 @@ class TestCommits:
 
     def test_of_an_earlier_epoch_for_what_the_member_has_had_since(self, driver, client):
         settle(client, Client(driver, "m2"))
-        kept = min(client.owned[T])
+        partition = min(client.owned[T])
         lost = min(set(range(6)) - client.owned[T])
         assert client.epoch == 3
-        assert commit(driver, epoch=2, partition=kept) == 0
+        assert commit(driver, epoch=2, partition=partition) == 0
         assert commit(driver, epoch=2, partition=lost) == E.STALE_MEMBER_EPOCH
         assert commit(driver, epoch=3, partition=lost) == 0, "in its epoch a member may commit anything"
 

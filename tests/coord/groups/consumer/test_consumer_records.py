@@ -64,12 +64,12 @@ def shown(assignment):
 
 @for_each("group_id", GROUPS)
 def test_a_group_of_kafka_is_what_kafka_said_it_is(driver, group_id):
-    found = driver.describe(group_id)
+    description = driver.describe(group_id)
     assert {
-        "state": found.group_state,
-        "epoch": found.group_epoch,
-        "assignment_epoch": found.assignment_epoch,
-        "assignor": found.assignor_name,
+        "state": description.group_state,
+        "epoch": description.group_epoch,
+        "assignment_epoch": description.assignment_epoch,
+        "assignor": description.assignor_name,
         "members": {
             member.member_id: {
                 "instance_id": member.instance_id,
@@ -81,7 +81,7 @@ def test_a_group_of_kafka_is_what_kafka_said_it_is(driver, group_id):
                 "assignment": shown(member.assignment),
                 "target": shown(member.target_assignment),
             }
-            for member in found.members
+            for member in description.members
         },
     } == DATA["described"][group_id]
 

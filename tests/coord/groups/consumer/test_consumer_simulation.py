@@ -122,16 +122,16 @@ class Run:
     def check_settled(self):
         group = self.group
         assert group.state is ConsumerGroupState.STABLE, group
-        wanted = {
+        expected = {
             (topic.topic_id, index)
             for topic in map(self.cluster.by_name, group.subscribed_topics())
             if topic is not None
             for index in range(topic.partitions)
         }
         held = [partition for client in self.clients for partition in client.partitions]
-        assert sorted(held) == sorted(wanted)
+        assert sorted(held) == sorted(expected)
         loads = [len(client.partitions) for client in self.clients]
-        assert sum(loads) == len(wanted)
+        assert sum(loads) == len(expected)
 
 
 def test_no_partition_ever_has_two_owners_and_in_the_end_each_has_one():

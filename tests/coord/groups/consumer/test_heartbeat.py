@@ -172,9 +172,9 @@ class TestSharing:
         first.beat(), first.reconcile()
         second.beat()
         first.beat()
-        kept = first.target[T]
-        going = sorted(first.owned[T] - kept)
-        first.owned = {T: kept | {going[0]}}
+        target = first.target[T]
+        going = sorted(first.owned[T] - target)
+        first.owned = {T: target | {going[0]}}
         assert first.beat().member_epoch == 2, "one is left"
         assert second.beat().assignment is None
         first.reconcile()

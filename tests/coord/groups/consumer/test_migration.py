@@ -33,9 +33,11 @@ def settle_all(driver, *clients, rounds=20):
             client.beat()
             if isinstance(client, Client):
                 client.reconcile()
-            held = [piece for one in clients for piece in one.partitions]
+            held = [piece for member in clients for piece in member.partitions]
             assert len(held) == len(set(held)), "a partition has two owners"
-        if driver.state() is ConsumerGroupState.STABLE and not any(getattr(one, "must_join", 0) for one in clients):
+        if driver.state() is ConsumerGroupState.STABLE and not any(
+            getattr(member, "must_join", 0) for member in clients
+        ):
             return
     raise AssertionError(f"the group does not settle: {driver.group()}")
 
@@ -51,7 +53,7 @@ def test_the_first_member_of_the_consumer_protocol_takes_a_live_classic_group_ov
     new = Client(driver, "new")
     settle_all(driver, new, *clients)
     assert isinstance(driver.group(), ConsumerGroup)
-    assert sorted(len(one.partitions) for one in (new, *clients)) == [2, 2, 2]
+    assert sorted(len(member.partitions) for member in (new, *clients)) == [2, 2, 2]
     driver.restart()
     assert isinstance(driver.group(), ConsumerGroup)
     settle_all(driver, new, *clients)
@@ -81,8 +83,8 @@ def test_when_the_last_one_of_the_consumer_protocol_leaves_the_group_is_classic_
         assert driver.heartbeat(client.member_id, epoch) == ErrorCode.REBALANCE_IN_PROGRESS
     driver.restart()
     assert driver.state() is GroupState.PREPARING_REBALANCE, "the rebalance is not forgotten"
-    kept = {one: read(member.assignment)["t"] for one, member in driver.group().members.items()}
-    assert all(len(partitions) == 2 for partitions in kept.values())
+    assigned = {member_id: read(member.assignment)["t"] for member_id, member in driver.group().members.items()}
+    assert all(len(partitions) == 2 for partitions in assigned.values())
 
 
 @pytest.mark.parametrize("gone", ["session", "leave"])
@@ -96,7 +98,7 @@ def test_members_change_over_one_by_one_and_back_again(driver, gone):
         driver.leave(client.member_id)
         live.remove(client)
         settle_all(driver, *live)
-    assert sorted(len(one.partitions) for one in live) == [2, 2, 2]
+    assert sorted(len(member.partitions) for member in live) == [2, 2, 2]
     for client in list(live):
         live.append(ClassicClient(driver))
         settle_all(driver, *live)
@@ -106,14 +108,14 @@ def test_members_change_over_one_by_one_and_back_again(driver, gone):
         else:
             for _ in range(10):
                 driver.advance(5.0)
-                for one in live:
+                for member in live:
                     if isinstance(driver.group(), ConsumerGroup):
-                        one.beat()
-                        if isinstance(one, Client):
-                            one.reconcile()
+                        member.beat()
+                        if isinstance(member, Client):
+                            member.reconcile()
                 if client.member_id not in driver.group().members:
                     break
-        if len([one for one in live if isinstance(one, Client)]):
+        if len([member for member in live if isinstance(member, Client)]):
             settle_all(driver, *live)
     assert isinstance(driver.group(), ClassicGroup)
 
@@ -187,8 +189,8 @@ def test_groups_that_are_no_consumers_or_would_lose_user_data_are_not_upgraded(d
     assert "does not use the consumer" in driver.beat("new").error_message
     [client] = classic_group(other := new_driver(), 1)
     other.join(client.member_id, metadata=subscription(["t"]))
-    given = {client.member_id: assignment({"t": [0]}, user_data=b"mine")}
-    other.sync(client.member_id, other.group().generation, given)
+    assignments = {client.member_id: assignment({"t": [0]}, user_data=b"mine")}
+    other.sync(client.member_id, other.group().generation, assignments)
     assert "userData" in other.beat("new").error_message
     third = new_driver()
     third.new_member(metadata=b"meta")
@@ -230,10 +232,10 @@ def test_empty_groups_change_their_type_both_ways_and_keep_their_offsets(driver)
 def test_a_classic_member_follows_in_its_own_epoch(driver):
     new, old = Client(driver, "new"), ClassicClient(driver, protocol=COOPERATIVE)
     settle(new)
-    asked = old.join()
-    assert (asked.error_code, asked.protocol_type, asked.protocol_name) == (0, "consumer", COOPERATIVE)
-    assert (asked.leader, asked.members) == ("", [])
-    assert asked.generation_id == driver.group().epoch
+    response = old.join()
+    assert (response.error_code, response.protocol_type, response.protocol_name) == (0, "consumer", COOPERATIVE)
+    assert (response.leader, response.members) == ("", [])
+    assert response.generation_id == driver.group().epoch
     synced = old.sync()
     assert read(synced.assignment) == {}, "the other has not given up anything yet"
     assert driver.heartbeat(old.member_id, old.generation) == 0, "there is nothing to come for yet"
@@ -247,9 +249,9 @@ def test_a_classic_member_follows_in_its_own_epoch(driver):
 def test_every_version_of_the_embedded_protocol_is_answered_in_kind(driver, version):
     settle(Client(driver, "new", topics=["u"]))
     member_id, ticket = driver.new_member(metadata=subscription(["t"], version=version))
-    given = driver.answers[driver.sync(member_id, driver.answers[ticket].generation_id)].assignment
-    assert given[:2] == version.to_bytes(2, "big")
-    assert read(given) == {"t": set(range(6))}
+    received = driver.answers[driver.sync(member_id, driver.answers[ticket].generation_id)].assignment
+    assert received[:2] == version.to_bytes(2, "big")
+    assert read(received) == {"t": set(range(6))}
 
 
 def test_errors_of_classic_members_are_those_of_a_classic_group(driver):
@@ -408,8 +410,8 @@ def test_a_static_member_that_upgrades_the_group_disturbs_it_only_when_the_leade
     [client] = classic_group(driver, 1, instance_id="i1")
     if not is_whole:
         driver.join(client.member_id, metadata=subscription(["t"], {"t": [0]}), instance_id="i1")
-        given = {client.member_id: assignment({"t": range(4)})}
-        driver.sync(client.member_id, driver.group().generation, given, instance_id="i1")
+        assignments = {client.member_id: assignment({"t": range(4)})}
+        driver.sync(client.member_id, driver.group().generation, assignments, instance_id="i1")
     generation = driver.group().generation
     new = Client(driver, "new", instance_id="i1")
     settle(new)

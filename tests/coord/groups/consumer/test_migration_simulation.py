@@ -82,8 +82,10 @@ class ClassicWanderer:
         """The assignment by a leader: even and sticky, without partitions that another member still has (KIP-429)."""
         owned = {}
         for member in members:
-            told, _ = ConsumerProtocolSubscription.codec(3).parse(bytes(member.metadata), 2)
-            owned[member.member_id] = frozenset(index for one in told.owned_partitions for index in one.partitions)
+            embedded, _ = ConsumerProtocolSubscription.codec(3).parse(bytes(member.metadata), 2)
+            owned[member.member_id] = frozenset(
+                index for topic in embedded.owned_partitions for index in topic.partitions
+            )
         specs = {key: MemberSpec(frozenset({TOPIC}), {TOPIC: mine} if mine else {}) for key, mine in owned.items()}
         shares = {
             key: share.get(TOPIC, frozenset()) for key, share in uniform.assign(specs, {TOPIC: PARTITIONS}).items()
@@ -152,7 +154,7 @@ class Run:
         self.live = []
 
     def come(self):
-        free = [one for one in INSTANCES if one not in {client.instance_id for client in self.live}]
+        free = [static_id for static_id in INSTANCES if static_id not in {client.instance_id for client in self.live}]
         instance_id = self.random.choice([None, None, *free])
         kind = self.random.choice([ClassicWanderer, ConsumerWanderer])
         self.live.append(kind(self, instance_id))
@@ -230,8 +232,8 @@ class Run:
         if isinstance(before, ConsumerGroup):
             assert (after.epoch, after.members, after.target) == (before.epoch, before.members, before.target)
         else:
-            kept = {key: member.assignment for key, member in before.members.items()}
-            assert {key: member.assignment for key, member in after.members.items()} == kept
+            assignments = {key: member.assignment for key, member in before.members.items()}
+            assert {key: member.assignment for key, member in after.members.items()} == assignments
             assert (after.generation, after.leader) == (before.generation, before.leader)
 
 

@@ -128,12 +128,12 @@ class ClassicWanderer:
 
     def shares(self):
         """The assignment by a leader: each partition to a subscriber of its topic, in turns."""
-        given = {member.member_id: {} for member in self.leads or ()}
+        shares = {member.member_id: {} for member in self.leads or ()}
         for name in NAMES:
             readers = [member.member_id for member in self.leads or () if name in _topics(member.metadata)]
             for index in range(self.driver.cluster.by_name(name).partitions if readers else 0):
-                given[readers[index % len(readers)]].setdefault(name, []).append(index)
-        return {member_id: assignment(partitions) for member_id, partitions in given.items()}
+                shares[readers[index % len(readers)]].setdefault(name, []).append(index)
+        return {member_id: assignment(partitions) for member_id, partitions in shares.items()}
 
 
 def _generation(group, member_id):

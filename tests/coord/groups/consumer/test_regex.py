@@ -27,7 +27,7 @@ def resolve(jobs, changed=None, before=None, most=3):
     resolution = Resolution("g", jobs, changed)
     while not resolution.is_done:
         assert resolution.step(most) <= most
-    return {regex: one.topics for regex, one in {**known, **resolution.apply(known, AT)}.items()}
+    return {regex: resolved.topics for regex, resolved in {**known, **resolution.apply(known, AT)}.items()}
 
 
 @for_each(

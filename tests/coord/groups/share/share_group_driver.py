@@ -60,9 +60,9 @@ class ShareDriver(ClusterDriver):
         self.handle(self.coordinator.share_groups.heartbeat(request, ticket, context, self.at))
         return ticket
 
-    def beat(self, *told, **fields):
+    def beat(self, *arguments, **fields):
         """Send one ShareGroupHeartbeat; returns the response."""
-        return self.answers.pop(self.send(*told, **fields))
+        return self.answers.pop(self.send(*arguments, **fields))
 
     def join(self, member_id="m1", *topics, **fields):
         """Join a member; returns the response."""
@@ -73,15 +73,15 @@ class ShareDriver(ClusterDriver):
             s.AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
             for index, offset in offsets.items()
         ]
-        asked = s.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=partitions)
-        request = s.AlterShareGroupOffsetsRequest(group_id=group_id, topics=[asked])
+        requested = s.AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=partitions)
+        request = s.AlterShareGroupOffsetsRequest(group_id=group_id, topics=[requested])
         ticket = f"alter{next(self.tickets)}"
         self.handle(self.coordinator.share_groups.alter_offsets(request, ticket, self.at))
         return self.answers.get(ticket)
 
     def delete_offsets(self, *topics, group_id="g"):
-        asked = [s.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
-        request = s.DeleteShareGroupOffsetsRequest(group_id=group_id, topics=asked)
+        requested = [s.DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics]
+        request = s.DeleteShareGroupOffsetsRequest(group_id=group_id, topics=requested)
         ticket = f"delete{next(self.tickets)}"
         self.handle(self.coordinator.share_groups.delete_offsets(request, ticket))
         return self.answers.get(ticket)

@@ -54,10 +54,10 @@ class ShareGroupWorld:
             return
         member_id = self.dice.choice(sorted(self.members))
         epoch, topics, _ = self.members[member_id]
-        told = list(topics) if member_id in self.unheard else None
+        subscribed = list(topics) if member_id in self.unheard else None
         if self.dice.random() < 0.2:
-            told = topics = self.dice.sample(["a", "b", "c"], self.dice.randrange(1, 4))
-        self.take(member_id, self.driver.beat(member_id, epoch, told), topics)
+            subscribed = topics = self.dice.sample(["a", "b", "c"], self.dice.randrange(1, 4))
+        self.take(member_id, self.driver.beat(member_id, epoch, subscribed), topics)
 
     def take(self, member_id, response, topics):
         if response.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID, E.GROUP_ID_NOT_FOUND):
@@ -148,15 +148,15 @@ class ShareGroupWorld:
         """Every transition is in the tables of states; one request may be two transitions."""
         group = self.driver.group()
         state = ShareGroupState.DEAD if group is None else group.state
-        kept = {} if group is None else kept_states(group.state_partitions)
+        states = {} if group is None else kept_states(group.state_partitions)
         if self.seen is not None:
             before, kept_before = self.seen
             assert state is before or before is ShareGroupState.DEAD or before in reachable(PREDECESSORS, state)
-            for place in kept.keys() | kept_before.keys():
-                now = kept.get(place, KeptState.NONE)
+            for place in states.keys() | kept_before.keys():
+                now = states.get(place, KeptState.NONE)
                 then = kept_before.get(place, KeptState.NONE)
                 assert now is then or then in reachable(KEPT_PREDECESSORS, now)
-        self.seen = state, kept
+        self.seen = state, states
 
     def settle(self):
         """Live members continue; the sessions of the others expire."""
@@ -164,8 +164,8 @@ class ShareGroupWorld:
             self.driver.advance(5)
             for member_id in sorted(self.members):
                 epoch, topics, _ = self.members[member_id]
-                told = topics if member_id in self.unheard else None
-                self.take(member_id, self.driver.beat(member_id, epoch, told), topics)
+                subscribed = topics if member_id in self.unheard else None
+                self.take(member_id, self.driver.beat(member_id, epoch, subscribed), topics)
             self.check()
 
     def check_settled(self):
@@ -173,14 +173,14 @@ class ShareGroupWorld:
         alive = set() if group is None else set(group.members)
         assert alive == set(self.members)
         cluster = self.driver.cluster
-        wanted = {
+        expected = {
             (topic.name, index)
             for name in {name for _, topics, _ in self.members.values() for name in topics}
             if (topic := cluster.by_name(name)) is not None
             for index in range(topic.partitions)
         }
         has = [parts for _, _, parts in self.members.values()]
-        assert set().union(*has) == wanted if has else True
+        assert set().union(*has) == expected if has else True
         for _, topics, parts in self.members.values():
             assert {name for name, _ in parts} <= set(topics)
 
@@ -188,18 +188,18 @@ class ShareGroupWorld:
 def reachable(predecessors, state):
     """The states from which one or two steps lead to `state`: a request is answered after both."""
     near = predecessors[state]
-    return near.union(*(predecessors[one] for one in near))
+    return near.union(*(predecessors[near_state] for near_state in near))
 
 
 def kept_states(partitions):
     """By topic id and partition (-1: a topic whose state is being deleted) the state by the group's record."""
-    found = {(topic_id, -1): KeptState.DELETING for topic_id in partitions.deleting}
+    states = {(topic_id, -1): KeptState.DELETING for topic_id in partitions.deleting}
     for state, listed in (
         (KeptState.INITIALIZED, partitions.initialized),
         (KeptState.INITIALIZING, partitions.initializing),
     ):
-        found.update({(topic_id, index): state for topic_id, indexes in listed.items() for index in indexes})
-    return found
+        states.update({(topic_id, index): state for topic_id, indexes in listed.items() for index in indexes})
+    return states
 
 
 def test_random_runs():

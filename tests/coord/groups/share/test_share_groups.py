@@ -251,8 +251,8 @@ def test_leaving_makes_room_for_the_others(driver):
     driver.join("m1")
     second = driver.join("m2")
     epoch = driver.group().epoch
-    left = driver.beat("m1", -1)
-    assert (left.member_id, left.member_epoch) == ("m1", -1)
+    response = driver.beat("m1", -1)
+    assert (response.member_id, response.member_epoch) == ("m1", -1)
     assert driver.group().epoch == epoch + 1
     assert given(driver, driver.beat("m2", second.member_epoch)) == ALL
 
@@ -363,8 +363,8 @@ def test_positions_are_deleted_by_topic():
     driver.join("m1", "t", "u")
     assert driver.delete_offsets("t").error_code == E.NON_EMPTY_GROUP
     driver.beat("m1", -1)
-    found = driver.delete_offsets("t", "nowhere")
-    assert [(one.topic_name, one.error_code) for one in found.responses] == [
+    deleted = driver.delete_offsets("t", "nowhere")
+    assert [(topic.topic_name, topic.error_code) for topic in deleted.responses] == [
         ("t", 0),
         ("nowhere", E.UNKNOWN_TOPIC_OR_PARTITION),
     ]

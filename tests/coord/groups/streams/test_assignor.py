@@ -26,7 +26,7 @@ def spec(processes: list[int], subtopologies: list[tuple[int, bool]], **more: An
 
 def after(before: Spec, assigned: dict[str, Tasks], **changed: Any) -> Spec:
     """The same group later: the assignment is the previous one."""
-    members = {name: told._replace(before=assigned.get(name, Tasks())) for name, told in before.members.items()}
+    members = {name: member._replace(before=assigned.get(name, Tasks())) for name, member in before.members.items()}
     return before._replace(**{"members": members, **changed})
 
 
@@ -46,10 +46,10 @@ def check(of: Spec, assigned: dict[str, Tasks]) -> None:
         held.update([*tasks.active, *tasks.standby])
     assert all(count == 1 for held in by_process.values() for count in held.values()), "twice in one process"
     standbys = Counter(task for tasks in assigned.values() for task in tasks.standby)
-    wanted = min(of.standbys, len(by_process) - 1)
+    expected = min(of.standbys, len(by_process) - 1)
     for task in all_tasks(of):
         stateful = of.subtopologies[task.subtopology].is_stateful
-        assert standbys[task] == (wanted if stateful else 0), task
+        assert standbys[task] == (expected if stateful else 0), task
 
 
 def counts(assigned: dict[str, Tasks], of: Spec, *, stateful_only: bool = False) -> list[int]:
@@ -130,7 +130,7 @@ def test_a_task_goes_where_its_state_is() -> None:
     (lost,) = assigned["p0-m0"].active
     (heir,) = [name for name, tasks in assigned.items() if lost in tasks.standby]
     later = after(group, assigned)
-    members = {name: told for name, told in later.members.items() if name != "p0-m0"}
+    members = {name: member for name, member in later.members.items() if name != "p0-m0"}
     assert lost in assign(later._replace(members=members))[heir].active
 
 
@@ -153,7 +153,7 @@ def test_a_process_without_room_for_standbys_beside_it() -> None:
 def test_standbys_are_spread_over_racks() -> None:
     group = spec([1, 1, 1, 1], [(4, True)], standbys=1, tags=("zone",))
     zones = {"p0-m0": "a", "p1-m0": "a", "p2-m0": "b", "p3-m0": "b"}
-    members = {name: told._replace(client_tags={"zone": zones[name]}) for name, told in group.members.items()}
+    members = {name: member._replace(client_tags={"zone": zones[name]}) for name, member in group.members.items()}
     group = group._replace(members=members)
     assigned = assign(group)
     check(group, assigned)
@@ -167,8 +167,8 @@ def test_two_tags_are_better_than_one() -> None:
     group = spec([1, 1, 1], [(1, True)], standbys=1, tags=("cluster", "zone"))
     tags = {"p0-m0": ("k1", "a"), "p1-m0": ("k1", "b"), "p2-m0": ("k2", "b")}
     members = {
-        name: told._replace(client_tags=dict(zip(("cluster", "zone"), tags[name], strict=True)))
-        for name, told in group.members.items()
+        name: member._replace(client_tags=dict(zip(("cluster", "zone"), tags[name], strict=True)))
+        for name, member in group.members.items()
     }
     members["p0-m0"] = members["p0-m0"]._replace(before=Tasks(frozenset({Task("0", 0)})))
     assert assign(group._replace(members=members))["p2-m0"].standby == {Task("0", 0)}

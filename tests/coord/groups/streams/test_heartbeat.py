@@ -49,18 +49,18 @@ def test_the_first_member_gets_every_task(driver):
 
 
 def test_a_second_member_gets_tasks_once_the_first_has_given_them_up(driver):
-    one, two = Client(driver, "m1"), Client(driver, "m2")
-    one.beat()
-    one.reconcile()
-    assert given(two.beat()) == Tasks()
+    first, second = Client(driver, "m1"), Client(driver, "m2")
+    first.beat()
+    first.reconcile()
+    assert given(second.beat()) == Tasks()
     assert driver.group().members["m2"].state is MemberState.UNRELEASED
-    less = given(one.beat())
+    less = given(first.beat())
     assert less.active < EVERYTHING
     assert driver.group().members["m1"].state is MemberState.UNREVOKED
-    assert given(two.beat()) is None, "not before the first has said that it gave them up"
-    one.reconcile()
-    assert one.beat().member_epoch == 3
-    assert given(two.beat()).active == EVERYTHING - less.active
+    assert given(second.beat()) is None, "not before the first has said that it gave them up"
+    first.reconcile()
+    assert first.beat().member_epoch == 3
+    assert given(second.beat()).active == EVERYTHING - less.active
     assert driver.state() is StreamsGroupState.STABLE
 
 
@@ -104,8 +104,8 @@ def test_a_group_that_forms_waits_for_more_members():
     assert response.status[0].status_detail == "Assignment delayed due to the configured initial rebalance delay."
     assert statuses(driver.beat("m2")) == {Status.ASSIGNMENT_DELAYED}
     driver.advance(3.0)
-    found = [given(driver.beat(member, 1)) for member in ("m1", "m2")]
-    assert [len(each.active) for each in found] == [3, 3]
+    assignments = [given(driver.beat(member, 1)) for member in ("m1", "m2")]
+    assert [len(each.active) for each in assignments] == [3, 3]
     assert driver.state() is StreamsGroupState.STABLE
 
 
@@ -132,11 +132,11 @@ def test_assignments_keep_their_distance():
 
 
 def test_members_come_back_soon_while_the_group_moves(driver):
-    one = Client(driver, "m1")
-    assert one.beat().heartbeat_interval_ms == 500
-    one.reconcile()
+    first = Client(driver, "m1")
+    assert first.beat().heartbeat_interval_ms == 500
+    first.reconcile()
     driver.advance(6.0)
-    assert one.beat().heartbeat_interval_ms == QUICK.streams_heartbeat_interval_ms
+    assert first.beat().heartbeat_interval_ms == QUICK.streams_heartbeat_interval_ms
 
 
 def test_standbys_are_on_other_processes():
@@ -153,25 +153,25 @@ def test_standbys_are_on_other_processes():
 def test_a_standby_takes_over_where_it_is():
     """It is promoted without being revoked in between."""
     driver = StreamsDriver(settings=QUICK._replace(streams_num_standby_replicas=1))
-    one, two = Client(driver, "m1"), Client(driver, "m2")
-    settle(driver, one, two)
-    copies = two.owned.standby
+    first, second = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, first, second)
+    copies = second.owned.standby
     assert copies
     driver.beat("m1", -1)
-    response = two.beat()
+    response = second.beat()
     assert copies <= given(response).active
     assert driver.group().members["m2"].state is MemberState.STABLE
 
 
 def test_a_change_of_the_standbys_assigns_anew(driver):
-    one, two = Client(driver, "m1"), Client(driver, "m2")
-    settle(driver, one, two)
+    first, second = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, first, second)
     epoch = driver.group().epoch
     driver.settings = driver.settings._replace(streams_num_standby_replicas=1)
-    settle(driver, one, two)
+    settle(driver, first, second)
     assert driver.group().epoch == epoch + 1
-    assert one.owned.standby
-    assert two.owned.standby
+    assert first.owned.standby
+    assert second.owned.standby
 
 
 def test_client_tags_that_are_asked_for_and_missing():
@@ -220,14 +220,14 @@ def test_the_last_member_leaves(driver):
 
 
 def test_a_session_that_ends(driver):
-    one, two = Client(driver, "m1"), Client(driver, "m2")
-    settle(driver, one, two)
+    first, second = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, first, second)
     for _ in range(5):
         driver.advance(10.0)
-        two.beat()
+        second.beat()
     assert list(driver.group().members) == ["m2"]
-    two.beat()
-    assert two.target.active == EVERYTHING
+    second.beat()
+    assert second.target.active == EVERYTHING
 
 
 def test_a_member_that_does_not_give_up_tasks_in_time(driver):
@@ -351,9 +351,9 @@ def test_who_answers_queries_about_what(driver):
     here = s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1)
     response = driver.beat("m1", user_endpoint=here, endpoint_information_epoch=-1)
     assert response.endpoint_information_epoch == 1
-    (found,) = response.partitions_by_user_endpoint
-    assert (found.user_endpoint.host, found.user_endpoint.port) == ("here", 1)
-    assert [(each.topic, each.partitions) for each in found.active_partitions] == [
+    (endpoint,) = response.partitions_by_user_endpoint
+    assert (endpoint.user_endpoint.host, endpoint.user_endpoint.port) == ("here", 1)
+    assert [(each.topic, each.partitions) for each in endpoint.active_partitions] == [
         ("lines", [0, 1, 2]),
         ("words", [0, 1, 2]),
     ]
@@ -368,7 +368,7 @@ def test_a_new_coordinator_tells_everybody_who_answers_queries():
     driver.restart()
     driver.beat("m2", user_endpoint=s.StreamsGroupHeartbeatRequestEndpoint(host="there", port=2))
     response = driver.beat("m1", 2, endpoint_information_epoch=known)
-    assert [found.user_endpoint.host for found in response.partitions_by_user_endpoint] == ["here", "there"]
+    assert [endpoint.user_endpoint.host for endpoint in response.partitions_by_user_endpoint] == ["here", "there"]
 
 
 # ---- with the rest of the coordinator
@@ -378,11 +378,11 @@ def test_describe(driver):
     driver.beat("m1", user_endpoint=s.StreamsGroupHeartbeatRequestEndpoint(host="here", port=1))
     offsets = [s.StreamsGroupHeartbeatRequestTaskOffset(subtopology_id="1", partition=0, offset=7)]
     driver.beat("m1", 2, task_offsets=offsets)
-    found = driver.describe(wants_description=True)
-    assert (found.group_state, found.group_epoch, found.assignment_epoch) == ("Stable", 2, 2)
-    assert (found.assignor_name, found.topology_description_status) == ("sticky", 1)
-    assert [each.subtopology_id for each in found.topology.subtopologies] == ["0", "1"]
-    (member,) = found.members
+    description = driver.describe(wants_description=True)
+    assert (description.group_state, description.group_epoch, description.assignment_epoch) == ("Stable", 2, 2)
+    assert (description.assignor_name, description.topology_description_status) == ("sticky", 1)
+    assert [each.subtopology_id for each in description.topology.subtopologies] == ["0", "1"]
+    (member,) = description.members
     assert (member.member_epoch, member.process_id, member.user_endpoint.port) == (2, "process-of-m1", 1)
     assert member.assignment == member.target_assignment
     assert [(each.subtopology_id, each.partitions) for each in member.assignment.active_tasks] == [
@@ -440,18 +440,18 @@ def commit(driver, member_id, epoch, partition=0, context=LATEST):
 
 def test_offsets_are_committed_in_the_member_epoch_or_an_earlier_one_of_the_task(driver):
     """KIP-1251."""
-    one, two = Client(driver, "m1"), Client(driver, "m2")
-    settle(driver, one, two)
-    assert (one.epoch, two.epoch) == (3, 3)
-    kept = min(task.partition for task in one.owned.active if task.subtopology == "0")
-    theirs = min(task.partition for task in two.owned.active if task.subtopology == "0")
-    assert commit(driver, "m1", 3, kept) == 0
-    assert commit(driver, "m1", 2, kept) == 0, "it has had this task since epoch 2"
+    first, second = Client(driver, "m1"), Client(driver, "m2")
+    settle(driver, first, second)
+    assert (first.epoch, second.epoch) == (3, 3)
+    partition = min(task.partition for task in first.owned.active if task.subtopology == "0")
+    theirs = min(task.partition for task in second.owned.active if task.subtopology == "0")
+    assert commit(driver, "m1", 3, partition) == 0
+    assert commit(driver, "m1", 2, partition) == 0, "it has had this task since epoch 2"
     assert commit(driver, "m1", 2, theirs) == ErrorCode.STALE_MEMBER_EPOCH
     assert commit(driver, "m2", 2, theirs) == ErrorCode.STALE_MEMBER_EPOCH, "it has this task since epoch 3"
-    assert commit(driver, "m1", 4, kept) == ErrorCode.STALE_MEMBER_EPOCH
-    assert commit(driver, "m9", 3, kept) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert commit(driver, "m1", 3, kept, LATEST._replace(api_version=8)) == ErrorCode.UNSUPPORTED_VERSION
+    assert commit(driver, "m1", 4, partition) == ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(driver, "m9", 3, partition) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit(driver, "m1", 3, partition, LATEST._replace(api_version=8)) == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_offsets_of_topics_that_are_read_are_not_deleted(driver):
@@ -464,8 +464,8 @@ def test_offsets_of_topics_that_are_read_are_not_deleted(driver):
 
 
 def test_a_restart_finds_all_as_it_was(driver):
-    one, two = Client(driver, "m1"), Client(driver, "m2", instance_id="i")
-    settle(driver, one, two)
+    first, second = Client(driver, "m1"), Client(driver, "m2", instance_id="i")
+    settle(driver, first, second)
     before = driver.group()
     driver.restart()
     after = driver.group()
@@ -475,7 +475,7 @@ def test_a_restart_finds_all_as_it_was(driver):
         before.epoch,
         before.topology,
     )
-    one.beat()
+    first.beat()
     assert driver.group().epoch == before.epoch, "nothing has changed, so nobody moves"
     driver.advance(100.0)
     assert not driver.group().members, "sessions began anew"

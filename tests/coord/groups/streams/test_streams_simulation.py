@@ -158,8 +158,8 @@ class Run:
     def check_settled(self):
         group = self.group
         assert group.state is StreamsGroupState.STABLE, group
-        wanted = {Task(name, index) for name, size in (("0", 4), ("1", 4), ("2", 2)) for index in range(size)}
-        assert {task for client in self.clients for task in client.owned.active} == wanted
+        expected = {Task(name, index) for name, size in (("0", 4), ("1", 4), ("2", 2)) for index in range(size)}
+        assert {task for client in self.clients for task in client.owned.active} == expected
         processes = {client.process_id for client in self.clients}
         standbys = [task for client in self.clients for task in client.owned.standby]
         assert len(standbys) == 6 * min(self.standbys, len(processes) - 1)
