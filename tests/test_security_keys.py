@@ -16,8 +16,8 @@ OF_THE_BROKER_ITSELF = re.compile(r"^(remote\.|socket\.connection\.setup\.|contr
 
 def test_every_key_about_security_is_in_one_row() -> None:
     listed = Counter(name for _, names, _ in rows() for name in re.findall(r"`([^`]+)`", names))
-    wanted = {name for name in BROKER_KEYS if ABOUT_SECURITY.search(name) and not OF_THE_BROKER_ITSELF.match(name)}
-    assert not {*wanted, *OWN_KEYS} - set(listed)
+    expected = {name for name in BROKER_KEYS if ABOUT_SECURITY.search(name) and not OF_THE_BROKER_ITSELF.match(name)}
+    assert not {*expected, *OWN_KEYS} - set(listed)
     assert set(listed.values()) == {1}
 
 

@@ -27,8 +27,12 @@ def test_a_list_offsets_frame_asks_for_every_partition() -> None:
     frame = frames.list_offsets({"one": range(2), "two": [7]}, 123)
     assert struct.unpack_from(">ihh", frame) == (len(frame) - 4, 2, 1)
     request = ListOffsetsRequest.decode(frame[HEADER_BYTES:], 1)
-    asked = [(topic.name, one.partition_index, one.timestamp) for topic in request.topics for one in topic.partitions]
-    assert asked == [("one", 0, 123), ("one", 1, 123), ("two", 7, 123)]
+    requested = [
+        (topic.name, partition.partition_index, partition.timestamp)
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    assert requested == [("one", 0, 123), ("one", 1, 123), ("two", 7, 123)]
 
 
 def test_a_list_offsets_answer_gives_error_and_offset_of_each_partition() -> None:
@@ -43,8 +47,8 @@ def test_a_list_offsets_answer_gives_error_and_offset_of_each_partition() -> Non
         )
         for topic, partitions in answers.items()
     ]
-    answer = struct.pack(">i", 1) + bytes(ListOffsetsResponse(topics=topics).encode(1))
-    assert frames.listed_offsets(answer) == {("one", 0): (0, 50), ("one", 1): (6, -1), ("other", 3): (0, 7)}
+    body = struct.pack(">i", 1) + bytes(ListOffsetsResponse(topics=topics).encode(1))
+    assert frames.listed_offsets(body) == {("one", 0): (0, 50), ("one", 1): (6, -1), ("other", 3): (0, 7)}
 
 
 def test_a_moved_batch_is_the_same_some_time_later() -> None:

@@ -57,29 +57,29 @@ def test_a_walk_sends_each_frame_in_turn_whichever_connection_is_free(loaded: ta
 
 def test_a_walk_takes_list_offsets_too(loaded: target.Target) -> None:
     topic = loaded.create(2)
-    asked = 0
+    calls = 0
 
     def during() -> None:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
 
     requests = [frames.list_offsets({topic: [n]}, -1) for n in range(2)]
     outcome = loaded.raw("walk", requests, 2, 1, 0, target.LOAD_TIMEOUT_S, during=during)
-    assert asked == 1
+    assert calls == 1
     assert outcome.seconds < target.LOAD_TIMEOUT_S, "the load did not end with what it was beside"
     with pytest.raises(RuntimeError, match="error code 3"):
         loaded.raw("walk", [frames.list_offsets({"no-such-topic-here": [0]}, -1)], 1, 1, 0, 5)
 
 
 def test_sent_frames_are_stored_once_each(broker: Server) -> None:
-    one = target.Target(broker)
-    topic = one.create(1)
+    broker_target = target.Target(broker)
+    topic = broker_target.create(1)
     batch, count = frames.batch(1000, 100)
-    one.send(frames.produce(topic, 0, batch) for _ in range(3 * target.MAX_IN_FLIGHT + 1))
-    assert one.end_offsets(topic, 1) == [count * (3 * target.MAX_IN_FLIGHT + 1)]
+    broker_target.send(frames.produce(topic, 0, batch) for _ in range(3 * target.MAX_IN_FLIGHT + 1))
+    assert broker_target.end_offsets(topic, 1) == [count * (3 * target.MAX_IN_FLIGHT + 1)]
     with pytest.raises(RuntimeError, match="error code 3"):
-        one.send([frames.produce("no-such-topic-here", 0, batch)])
-    one.delete(topic)
+        broker_target.send([frames.produce("no-such-topic-here", 0, batch)])
+    broker_target.delete(topic)
 
 
 def test_an_error_code_ends_the_load(loaded: target.Target) -> None:

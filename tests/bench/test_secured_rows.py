@@ -40,9 +40,9 @@ def _server(folder: Path, **config: str) -> Server:
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
     with _server(tmp_path_factory.mktemp("secured")) as server:
-        one = Target(server)
-        secured.warm_up(one, BRIEF)
-        yield one
+        secured_target = Target(server)
+        secured.warm_up(secured_target, BRIEF)
+        yield secured_target
 
 
 @for_each("case", list(secured.tls_cases()), ids=lambda case: case.name)
@@ -68,9 +68,9 @@ def test_a_load_over_tls_does_not_speak_to_a_listener_without(target: Target) ->
 def test_requests_are_measured_with_and_without_an_authorizer(tmp_path: Path, settings: dict[str, str]) -> None:
     group = Group("Test", "", (), barnabas=PAGE_CACHE | settings, kafka={})
     with group.server("barnabas", tmp_path) as server:
-        one = Target(server)
-        secured.create_acls(one, BRIEF)
-        acls = one.admin.describe_acls(ANY_ACL).result(TIMEOUT_S)
+        secured_target = Target(server)
+        secured.create_acls(secured_target, BRIEF)
+        acls = secured_target.admin.describe_acls(ANY_ACL).result(TIMEOUT_S)
         assert len(acls) == (secured.OTHER_USERS + 1 if settings else 0)
         for case in list(secured.authorizer_cases())[:4]:
-            assert case.measure(one, BRIEF).keys() == {"req/s", "CPU us/op"}
+            assert case.measure(secured_target, BRIEF).keys() == {"req/s", "CPU us/op"}

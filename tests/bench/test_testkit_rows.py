@@ -12,8 +12,8 @@ def test_starts_and_clusters_are_timed() -> None:
     with testkit.running() as (broker, pid):
         waits = testkit.wait_ms(broker, 3), testkit.open_ms(broker, 3, use=False), testkit.open_ms(broker, 3, use=True)
         assert min(waits) > 0
-        left = testkit.Left.of(pid)
-    assert min(left.rss_mb, left.descriptors, left.threads, left.directories) > 0
+        leftovers = testkit.Left.of(pid)
+    assert min(leftovers.rss_mb, leftovers.descriptors, leftovers.threads, leftovers.directories) > 0
 
 
 @pytest.mark.soak

@@ -16,5 +16,5 @@ def exchange_of(frames: recorded.Exchange) -> Exchange:
     response, version = frames.response[response_at:], frames.version
     if api == ApiKey.API_VERSIONS:
         version = api_versions_response_version(response, version)
-    asked = frames.request[request_at:]
-    return Exchange(1, 1.25, api, frames.version, header.client_id, asked, response, version, 0.5)
+    request = frames.request[request_at:]
+    return Exchange(1, 1.25, api, frames.version, header.client_id, request, response, version, 0.5)

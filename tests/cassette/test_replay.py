@@ -58,8 +58,8 @@ def said(request: Message, response: Message | None, version: int, took: float =
 def ask(replay: Replay, request: Message, version: int) -> Any:
     """The answer as the client reads it."""
     kind = type(request)
-    answer = replay.answer(ApiKey(request.api_key), version, kind.codec(version).parse(request.encode(version))[0])
-    return None if answer is None else type(answer.message).decode(answer.message.encode(version), version)
+    reply = replay.answer(ApiKey(request.api_key), version, kind.codec(version).parse(request.encode(version))[0])
+    return None if reply is None else type(reply.message).decode(reply.message.encode(version), version)
 
 
 def produce(*values: bytes, partition: int = 0) -> ProduceRequest:
@@ -70,20 +70,20 @@ def produce(*values: bytes, partition: int = 0) -> ProduceRequest:
 
 def produced(base_offset: int, partition: int = 0, error: int = 0) -> ProduceResponse:
     """Its response."""
-    one = PartitionProduceResponse(index=partition, base_offset=base_offset, error_code=error)
-    return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=[one])])
+    partition_response = PartitionProduceResponse(index=partition, base_offset=base_offset, error_code=error)
+    return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=[partition_response])])
 
 
 def fetch(offset: int, partition: int = 0, topic: str = "orders") -> FetchRequest:
     """A Fetch from an offset."""
-    one = FetchRequestFetchPartition(partition=partition, fetch_offset=offset)
-    return FetchRequest(max_wait_ms=500, topics=[FetchRequestFetchTopic(topic=topic, partitions=[one])])
+    fetch_partition = FetchRequestFetchPartition(partition=partition, fetch_offset=offset)
+    return FetchRequest(max_wait_ms=500, topics=[FetchRequestFetchTopic(topic=topic, partitions=[fetch_partition])])
 
 
 def fetched(records: bytes, log_start_offset: int = 0) -> FetchResponse:
     """Its response."""
-    one = FetchResponsePartitionData(records=records, high_watermark=9, log_start_offset=log_start_offset)
-    return FetchResponse(responses=[FetchableTopicResponse(topic="orders", partitions=[one])])
+    partition_data = FetchResponsePartitionData(records=records, high_watermark=9, log_start_offset=log_start_offset)
+    return FetchResponse(responses=[FetchableTopicResponse(topic="orders", partitions=[partition_data])])
 
 
 def records(*values: bytes, base_offset: int = 0) -> bytes:
@@ -95,7 +95,7 @@ def test_batches_may_be_cut_in_other_ways() -> None:
     replay = Replay([said(produce(b"a", b"b"), produced(4), PRODUCE_V), said(produce(b"c"), produced(6), PRODUCE_V)])
     first = ask(replay, produce(b"a"), PRODUCE_V)
     second = ask(replay, produce(b"b", b"c"), PRODUCE_V)
-    offsets = [one.responses[0].partition_responses[0].base_offset for one in (first, second)]
+    offsets = [response.responses[0].partition_responses[0].base_offset for response in (first, second)]
     assert offsets == [4, 5]
 
 
@@ -116,14 +116,16 @@ def test_attempts_that_failed_are_not_expected_again() -> None:
 
 
 def test_fetches_go_by_offsets() -> None:
-    one, two = records(b"a", b"b"), records(b"c", base_offset=5)
-    replay = Replay([said(fetch(0), fetched(one), FETCH_V), said(fetch(2), fetched(two), FETCH_V)])
+    first, second = records(b"a", b"b"), records(b"c", base_offset=5)
+    replay = Replay([said(fetch(0), fetched(first), FETCH_V), said(fetch(2), fetched(second), FETCH_V)])
 
     def given(offset: int) -> bytes:
         return bytes(ask(replay, fetch(offset), FETCH_V).responses[0].partitions[0].records)
 
-    assert given(0) == given(1) == one
-    assert given(2) == given(4) == given(5) == two, "nothing lies between two batches that were read one after another"
+    assert given(0) == given(1) == first
+    assert given(2) == given(4) == given(5) == second, (
+        "nothing lies between two batches that were read one after another"
+    )
     assert given(6) == b""
     assert bytes(ask(replay, fetch(0, partition=1), FETCH_V).responses[0].partitions[0].records) == b""
 
@@ -157,8 +159,8 @@ def test_the_recorded_timing() -> None:
     ]
     for as_recorded, waits in ((True, [0.25, 0.125, 2.0]), (False, [0.0, 0.0, 0.0])):
         replay = Replay(session, as_recorded=as_recorded)
-        asked = [(produce(b"a"), PRODUCE_V), (fetch(0), FETCH_V), (HeartbeatRequest(group_id="g"), HEARTBEAT_V)]
-        answers = [replay.answer(ApiKey(one.api_key), version, one) for one, version in asked]
+        requests = [(produce(b"a"), PRODUCE_V), (fetch(0), FETCH_V), (HeartbeatRequest(group_id="g"), HEARTBEAT_V)]
+        answers = [replay.answer(ApiKey(one.api_key), version, one) for one, version in requests]
         assert [one.wait_s for one in answers if one is not None] == waits
 
 
@@ -197,8 +199,8 @@ def test_heartbeats_commits_and_goodbyes_come_by_the_clock_of_the_client() -> No
     for _ in range(2):
         assert ask(replay, HeartbeatRequest(group_id="g", member_id="m-1"), HEARTBEAT_V).error_code == 0
         assert ask(replay, OffsetCommitRequest(group_id="g", member_id="m-1"), 8).topics == []
-    left = ask(replay, LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m-1")]), LEAVE_V)
-    assert [(one.member_id, one.error_code) for one in left.members] == [("m-1", 0)]
+    response = ask(replay, LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m-1")]), LEAVE_V)
+    assert [(leaver.member_id, leaver.error_code) for leaver in response.members] == [("m-1", 0)]
     assert replay.missing == []
     for request, version in (
         (HeartbeatRequest(group_id="other"), HEARTBEAT_V),
@@ -222,8 +224,8 @@ def test_heartbeats_of_a_consumer_group() -> None:
     joined = ConsumerGroupHeartbeatResponse(member_id="mine", member_epoch=1, heartbeat_interval_ms=5000)
     replay = Replay([said(join, joined, 1)])
     later = ConsumerGroupHeartbeatRequest(group_id="g", member_id="another run", member_epoch=3)
-    answer = ask(replay, later, 1)
-    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("another run", 3, 5000)
+    response = ask(replay, later, 1)
+    assert (response.member_id, response.member_epoch, response.heartbeat_interval_ms) == ("another run", 3, 5000)
     with pytest.raises(MissingError, match="ConsumerGroupHeartbeat"):
         ask(replay, ConsumerGroupHeartbeatRequest(group_id="other", member_id="mine", member_epoch=3), 1)
 
@@ -235,7 +237,9 @@ def test_metadata_goes_by_topics() -> None:
     with pytest.raises(MissingError, match=r"Metadata v9 .*other") as missing:
         ask(replay, MetadataRequest(topics=[MetadataRequestTopic(name="other")]), 9)
     refusal: Any = missing.value.refusal
-    assert [(one.name, one.error_code) for one in refusal.topics] == [("other", ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
+    assert [(topic.name, topic.error_code) for topic in refusal.topics] == [
+        ("other", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    ]
 
 
 @pytest.mark.parametrize("sent", [b"\0alice\0other", b"n,,\x01auth=Bearer token\x01\x01"])
@@ -258,7 +262,7 @@ def test_sessions_of_real_clients() -> None:
         replay = Replay(session)
         for exchange in session:
             replay.answer(exchange.api, exchange.version, exchange.request_message())
-        assert [one for one in replay.missing if "SCRAM" not in one] == []
+        assert [sentence for sentence in replay.missing if "SCRAM" not in sentence] == []
 
 
 def test_what_is_missing_is_bounded() -> None:

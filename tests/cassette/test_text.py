@@ -56,22 +56,22 @@ def produced(records: bytes) -> Exchange:
 
 def read_one(text: str) -> Exchange:
     """The only exchange of a cassette with this text after its first line."""
-    (found,) = read(f"{HEADER}\n{text}".splitlines(keepends=True))
-    return found
+    (exchange,) = read(f"{HEADER}\n{text}".splitlines(keepends=True))
+    return exchange
 
 
 def test_frames_of_real_clients_are_written_and_read() -> None:
     for frames in recorded.exchanges():
         exchange = exchange_of(frames)
         text = text_of(exchange)
-        found = read_one(text)
-        assert text_of(found) == text, frames.name
-        assert (found.api, found.version, found.response_version) == (
+        read_back = read_one(text)
+        assert text_of(read_back) == text, frames.name
+        assert (read_back.api, read_back.version, read_back.response_version) == (
             exchange.api,
             exchange.version,
             exchange.response_version,
         )
-        assert (found.client_id, found.at, found.took) == (exchange.client_id, 1.25, 0.5)
+        assert (read_back.client_id, read_back.at, read_back.took) == (exchange.client_id, 1.25, 0.5)
 
 
 def test_messages_of_kafka_are_not_changed() -> None:
@@ -153,7 +153,7 @@ SECRETS: list[tuple[Message, Message, int]] = [
 ]
 
 
-@for_each(("request_", "response", "version"), SECRETS, ids=lambda one: type(one).__name__)
+@for_each(("request_", "response", "version"), SECRETS, ids=lambda message: type(message).__name__)
 def test_secrets_are_not_written(request_: Message, response: Message, version: int) -> None:
     api = ApiKey(request_.api_key)
     bodies = request_.encode(version), response.encode(version)
@@ -237,16 +237,16 @@ def test_changed_files_are_read_or_refused(seed: int) -> None:
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """The paths of all values in a value."""
     members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in members:
+    for name, member in members:
         yield (*path, name)
-        yield from places(one, (*path, name))
+        yield from places(member, (*path, name))
 
 
 @for_each("wrong", [None, -1, 1 << 70, 1.5, True, "\ud800", [None], {"base64": 5}], ids=repr)
 def test_values_of_other_types(wrong: object) -> None:
     """Wherever somebody has written something else, it is read or refused."""
-    fetches = [one for one in recorded.exchanges() if one.api_key == ApiKey.FETCH]
-    text = text_of(exchange_of(min(fetches, key=lambda one: len(one.response))))
+    fetches = [exchange for exchange in recorded.exchanges() if exchange.api_key == ApiKey.FETCH]
+    text = text_of(exchange_of(min(fetches, key=lambda exchange: len(exchange.response))))
     for whole in (text, text_of(produced(build_batch([(1, b"k", b"v", [("h", b"w")])], codec=Codec.GZIP)))):
         for path in places(json.loads(whole)):
             value = json.loads(whole)

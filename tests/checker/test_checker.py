@@ -93,12 +93,12 @@ class TestRecords:
         assert kinds(send("a"), sent("a", 3), poll((4, "a"))) == ["duplicate"]
 
     def test_two_values_at_one_offset_are_inconsistent(self):
-        found = kinds(poll((0, "a"), process="one"), poll((0, "b"), process="two"))
-        assert found == ["inconsistent-offsets"]
+        anomalies = kinds(poll((0, "a"), process="one"), poll((0, "b"), process="two"))
+        assert anomalies == ["inconsistent-offsets"]
 
     def test_a_response_with_the_offset_of_another_record_is_inconsistent(self):
-        found = kinds(send("a"), sent("a", 0), send("b"), sent("b", 0))
-        assert found == ["inconsistent-offsets", "nonmonotonic-send"]
+        anomalies = kinds(send("a"), sent("a", 0), send("b"), sent("b", 0))
+        assert anomalies == ["inconsistent-offsets", "nonmonotonic-send"]
 
     def test_a_failed_send_that_is_read_is_an_aborted_read(self):
         failed = ("w", "failed", {"topic": "t", "partition": 0, "value": "a"})
@@ -257,11 +257,11 @@ class TestCommittedOffsets:
         assert kinds(*lines, offsets("fetched_offsets", 5, since=3.0)) == ["committed-offset-invented"]
 
     def test_offsets_of_a_committed_transaction_hold(self):
-        asked = [txn("begin"), offsets("committing_offsets", 5, txn="x"), offsets("committed_offsets", 5, txn="x")]
+        events = [txn("begin"), offsets("committing_offsets", 5, txn="x"), offsets("committed_offsets", 5, txn="x")]
         ended = [txn("committing"), txn("committed")]
-        assert kinds(*asked, *ended, offsets("fetched_offsets", 5, since=5.0)) == []
-        assert kinds(*asked, *ended, offsets("fetched_offsets", -1, since=5.0)) == ["committed-offset-regression"]
-        assert kinds(*asked, offsets("fetched_offsets", -1, since=3.0), *ended) == []
+        assert kinds(*events, *ended, offsets("fetched_offsets", 5, since=5.0)) == []
+        assert kinds(*events, *ended, offsets("fetched_offsets", -1, since=5.0)) == ["committed-offset-regression"]
+        assert kinds(*events, offsets("fetched_offsets", -1, since=3.0), *ended) == []
 
 
 class TestCopies:
@@ -305,8 +305,8 @@ class TestShareGroups:
 
     @pytest.mark.parametrize("kind", ["accept", "reject"])
     def test_a_record_that_is_delivered_after_its_end(self, kind):
-        found = kinds(self.settings, self.acquired(1), *self.acked(kind), self.acquired(2, "n"))
-        assert found == ["share-redelivered"]
+        anomalies = kinds(self.settings, self.acquired(1), *self.acked(kind), self.acquired(2, "n"))
+        assert anomalies == ["share-redelivered"]
 
     def test_a_released_record_is_delivered_with_the_next_count(self):
         again = [self.acquired(2, "n"), *self.acked("accept", "n")]
@@ -330,8 +330,8 @@ class TestShareGroups:
         assert kinds(self.settings, self.acquired(1), left, self.acquired(2, "n")) == []
 
     def test_a_count_that_does_not_rise(self):
-        found = kinds(self.settings, self.acquired(1), *self.acked("release"), self.acquired(1))
-        assert found == ["share-delivery-count"]
+        anomalies = kinds(self.settings, self.acquired(1), *self.acked("release"), self.acquired(1))
+        assert anomalies == ["share-delivery-count"]
 
     def test_a_count_beyond_the_limit(self):
         lines = [line for count in (1, 2, 3) for line in (self.acquired(count), *self.acked("release"))]
@@ -391,10 +391,10 @@ class TestFiles:
         assert done.stdout == "duplicate: 'a' is at t-0@0 (r at r.jsonl:1), t-0@3 (r at r.jsonl:1)\n"
 
     def test_files_are_merged_by_time(self, tmp_path):
-        one, other = (Writer(tmp_path / f"{name}.jsonl", name) for name in ("b", "a"))
-        for writer in (one, other, one):
+        first, other = (Writer(tmp_path / f"{name}.jsonl", name) for name in ("b", "a"))
+        for writer in (first, other, first):
             writer.write("restarted")
-        one.close()
+        first.close()
         other.close()
         assert [event.process for event in read([tmp_path])] == ["b", "a", "b"]
 

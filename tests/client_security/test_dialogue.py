@@ -40,8 +40,8 @@ def test_a_removal_is_asked_for(secured: Secured, admin) -> None:
         (("quota", "remove", "--user", "asked"), "Remove consumer_byte_rate of user asked? [y/N]"),
         (("user", "delete", "asked"), "Delete the credentials of asked? [y/N]"),
     ):
-        for answer, code in (("n\r", 1), ("y\r", 0)):
+        for typed, code in (("n\r", 1), ("y\r", 0)):
             with on_a_terminal(secured, *arguments) as terminal:
                 terminal.wait_for(question)
-                terminal.type(answer)
+                terminal.type(typed)
                 assert terminal.to_end() == code, terminal.text

@@ -83,8 +83,8 @@ def test_certificates_that_are_not_accepted(broker: Secured, tmp_path: Path) -> 
     broker.authority.sign("carol", end=YESTERDAY).write(own)
     assert "the certificate of the peer is not valid: certificate has expired" in logged(broker, tmp_path, "SSL", shown)
     other = Authority("others").write(tmp_path / "other.pem")
-    told = logged(broker, tmp_path, "SSL", {"security.protocol": "SSL", "ssl.truststore.location": other})
-    assert "the peer does not trust the certificate of this node" in told
+    log_text = logged(broker, tmp_path, "SSL", {"security.protocol": "SSL", "ssl.truststore.location": other})
+    assert "the peer does not trust the certificate of this node" in log_text
 
 
 def test_what_no_acl_allows(broker: Secured, tmp_path: Path) -> None:

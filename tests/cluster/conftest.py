@@ -29,17 +29,17 @@ def start_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
     shown = request.config.stash.setdefault(CLUSTERS, [])
 
     def stop() -> None:
-        for made in running.values():
-            made.stop()
-            shown.remove(made)
+        for cluster in running.values():
+            cluster.stop()
+            shown.remove(cluster)
         running.clear()
 
     def start(kind: str) -> Cluster:
         if kind not in running:
             stop()
-            made = running[kind] = cluster_of(kind, tmp_path_factory.mktemp("cluster"))
-            shown.append(made)
-            made.start()
+            cluster = running[kind] = cluster_of(kind, tmp_path_factory.mktemp("cluster"))
+            shown.append(cluster)
+            cluster.start()
         return running[kind]
 
     yield start
@@ -60,13 +60,13 @@ def local_cluster(
     if request.param != IN_PROCESS:
         yield start_cluster(request.param)
         return
-    made = cluster_of(IN_PROCESS, tmp_path_factory.mktemp("cluster"))
-    request.config.stash.setdefault(CLUSTERS, []).append(made)
+    cluster = cluster_of(IN_PROCESS, tmp_path_factory.mktemp("cluster"))
+    request.config.stash.setdefault(CLUSTERS, []).append(cluster)
     try:
-        yield made.start()
+        yield cluster.start()
     finally:
-        made.stop()
-        request.config.stash[CLUSTERS].remove(made)
+        cluster.stop()
+        request.config.stash[CLUSTERS].remove(cluster)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -75,5 +75,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.failed:
-        for made in item.config.stash.get(CLUSTERS, []):
-            report.sections.append(("logs of the cluster", made.log()))
+        for cluster in item.config.stash.get(CLUSTERS, []):
+            report.sections.append(("logs of the cluster", cluster.log()))

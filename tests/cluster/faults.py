@@ -238,8 +238,8 @@ class Faults:
 
     def _reassign(self, index: int, replicas: list[int]) -> None:
         def has_moved() -> bool:
-            one = partitions(self.cluster.bootstrap, self.topic)[index]
-            return sorted(one.replica_nodes) == sorted(replicas) and set(one.isr_nodes) >= set(replicas[:2])
+            partition = partitions(self.cluster.bootstrap, self.topic)[index]
+            return sorted(partition.replica_nodes) == sorted(replicas) and set(partition.isr_nodes) >= set(replicas[:2])
 
         with client(self.cluster.bootstrap) as asking:
             reassign(asking, {(self.topic, index): replicas})
@@ -271,30 +271,30 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**32))
     parser.add_argument("--folder", type=Path)
-    given = vars(parser.parse_args(arguments))
+    options = vars(parser.parse_args(arguments))
     names = ("seed", "client", "controllers", "folder", "rate", "work")
-    seed, library, kind, folder, rate, work = (given.pop(name) for name in names)
-    software = software_of(given.pop("software"))
+    seed, library, kind, folder, rate, work = (options.pop(name) for name in names)
+    software = software_of(options.pop("software"))
     folder = folder or Path(tempfile.mkdtemp(prefix="faults-"))
     print(f"seed {seed}, {folder}", flush=True)
-    links = Links() if given["cut"] else None
-    made: Cluster | SupervisedCluster
-    if given["supervisor"]:
-        if software or any(given[name] for name in ("cut", *DISK_FAULTS)):
+    links = Links() if options["cut"] else None
+    running: Cluster | SupervisedCluster
+    if options["supervisor"]:
+        if software or any(options[name] for name in ("cut", *DISK_FAULTS)):
             parser.error("--supervisors is not for --software, --cuts and faults of disks")
-        made = SupervisedCluster(folder / "cluster", kind=kind, config=coordinator_work.CONFIG)
+        running = SupervisedCluster(folder / "cluster", kind=kind, config=coordinator_work.CONFIG)
     else:
-        made = Cluster(
+        running = Cluster(
             folder / "cluster",
             kind="kafka" if software else kind,
             config=coordinator_work.CONFIG,
             links=links,
             software=software,
             default_format=bool(software),
-            broker_node=FaultyNode if any(given[name] for name in DISK_FAULTS) else BrokerNode,
+            broker_node=FaultyNode if any(options[name] for name in DISK_FAULTS) else BrokerNode,
         )
-    with made as cluster:
-        outcome = Faults(cluster, folder / "histories", seed, library, links, rate, work.split(","))(given)
+    with running as cluster:
+        outcome = Faults(cluster, folder / "histories", seed, library, links, rate, work.split(","))(options)
     print(outcome)
     for finding in outcome.findings[:20]:
         print(finding)

@@ -91,7 +91,9 @@ class Rolling:
             for load in loads:
                 load.stop_writing()
             for load in loads:
-                self.outcome.findings += [Finding(one.kind, f"{load.name}: {one.text}") for one in load.finish()]
+                self.outcome.findings += [
+                    Finding(finding.kind, f"{load.name}: {finding.text}") for finding in load.finish()
+                ]
                 print(f"{load.name}: {load.records} records, {len(self.outcome.findings)} findings so far", flush=True)
         finally:
             for load in loads:
@@ -133,10 +135,10 @@ def behind(bootstrap: str) -> list[str]:
     """The partitions that have no leader, or replicas out of sync."""
     with client(bootstrap, 30.0) as asking:
         return [
-            f"{topic.name}-{one.partition_index}"
+            f"{topic.name}-{partition.partition_index}"
             for topic in list_topics(asking)
-            for one in topic.partitions
-            if one.leader_id < 0 or set(one.isr_nodes) != set(one.replica_nodes)
+            for partition in topic.partitions
+            if partition.leader_id < 0 or set(partition.isr_nodes) != set(partition.replica_nodes)
         ]
 
 

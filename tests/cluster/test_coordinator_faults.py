@@ -40,9 +40,9 @@ def test_the_answers_of_each_kind_are_counted(tmp_path: Path) -> None:
         '{"type": "committed_offsets", "txn": "a"}\n{"type": "committed_offsets"}\n{"type": "committing_offsets"}\n'
         '{"type": "acknowledged", "records": [[], []]}\n{"type": "aborted", "txn": "b"}\n'
     )
-    found = dict.fromkeys(coordinator_work.COUNTED, 0)
-    coordinator_work._count(tmp_path, found)
-    assert found == {"transactions": 1, "offset commits": 1, "share acks": 2, "words": 0}
+    counts = dict.fromkeys(coordinator_work.COUNTED, 0)
+    coordinator_work._count(tmp_path, counts)
+    assert counts == {"transactions": 1, "offset commits": 1, "share acks": 2, "words": 0}
 
 
 def test_unknown_work_is_a_mistake(tmp_path: Path) -> None:

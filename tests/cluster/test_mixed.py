@@ -38,7 +38,7 @@ pytestmark = [
 def lead(cluster: Cluster, topic: str, index: int, broker: int) -> None:
     """Have a broker lead a partition: its replicas stay, the preferred one changes."""
     wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 3), f"replicas of {topic} in sync", errors=ANY_ERROR)
-    others = [one for one in sorted(cluster.brokers) if one != broker]
+    others = [node for node in sorted(cluster.brokers) if node != broker]
 
     def leads() -> bool:
         with client(cluster.bootstrap) as asking:
@@ -157,7 +157,7 @@ def test_a_share_group_goes_on_with_the_other_coordinators(
         deadline = time.monotonic() + PATIENCE_S
         while len(set(seen)) < count:
             assert time.monotonic() < deadline, f"{len(set(seen))} of {count} values"
-            seen.extend(int(one.value() or b"0") for one in consumer.poll(0.5) if one.error() is None)
+            seen.extend(int(message.value() or b"0") for message in consumer.poll(0.5) if message.error() is None)
 
     write_one(cluster, topic, 0, 50)
     read(50)
@@ -195,11 +195,11 @@ def test_kafkas_tool_sees_the_same_group_on_both_coordinators(
     reader.commit()
     tools = Tools(cluster.bootstrap)
     try:
-        told = []
+        descriptions = []
         for broker in (KAFKA, OURS):
             coordinate(cluster, OFFSETS, group, broker)
-            told.append(_described(tools, group, committed=f"{group} {topic} 0 30 30 0"))
-        assert told[0] == told[1]
+            descriptions.append(_described(tools, group, committed=f"{group} {topic} 0 30 30 0"))
+        assert descriptions[0] == descriptions[1]
     finally:
         reader.consumer.close()
 

@@ -54,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def _count(kinds: Sequence[Kind], checkout: Path) -> dict[Kind, Cost | NotCounted]:
     """Count, in the order of the kinds."""
-    found = dict(count_all(kinds, checkout))
-    return {kind: found[kind] for kind in kinds}
+    costs = dict(count_all(kinds, checkout))
+    return {kind: costs[kind] for kind in kinds}
 
 
 def _print(table: Table, *, with_layers: bool) -> None:
@@ -104,7 +104,7 @@ def _print_functions(counted: dict[Kind, Cost | NotCounted], checkout: Path) -> 
     for kind, cost in counted.items():
         if isinstance(cost, Cost):
             print(f"\n{kind.name}, {checkout.resolve().name}")
-            for (file, function), number in sorted(cost.functions.items(), key=lambda one: -one[1]):
+            for (file, function), number in sorted(cost.functions.items(), key=lambda item: -item[1]):
                 print(f"{number:>10.2f}  {short_path(file, checkout)} {function}")
 
 

@@ -87,8 +87,8 @@ class CountedBroker:
 
     def _environment(self) -> dict[str, str]:
         others = ("BARNABAS_", "KAFKA_", "PYTHON")  # config keys, and what changes how Python runs
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
-        return kept | {"PYTHONPATH": str(self.checkout), "PYTHONHASHSEED": "0"}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(others)}
+        return inherited | {"PYTHONPATH": str(self.checkout), "PYTHONHASHSEED": "0"}
 
     def _wait_ready(self) -> None:
         assert self.process is not None
@@ -163,8 +163,8 @@ class CountedBroker:
 
     def take(self) -> Counts:
         """What was counted since the last time. The broker is held."""
-        answer = self._ask("take")
-        return Counts({(file, name): count for file, name, count in answer["functions"]}, answer["calls"])
+        response = self._ask("take")
+        return Counts({(file, name): count for file, name, count in response["functions"]}, response["calls"])
 
     def _tell(self, command: str, **values: Any) -> None:
         self._control.sendall(json.dumps({"do": command, **values}).encode() + b"\n")

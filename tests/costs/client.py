@@ -153,27 +153,27 @@ class Client:
                 CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
                 for index, replicas in enumerate(assignment)
             ]
-        (made,) = self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics
-        check(made.error_code, "CreateTopics")
-        asked = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
-        (seen,) = self.ask(asked, 12).topics
+        (created,) = self.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics
+        check(created.error_code, "CreateTopics")
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        (seen,) = self.ask(request, 12).topics
         check(seen.error_code, "Metadata")
         return bytes(seen.topic_id)
 
 
 def find_coordinator(client: Client, key: str, key_type: int = GROUP) -> None:
     """Wait until there is a coordinator: its topic is created by the first request for one."""
-    asked = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
-    when_available(lambda: client.ask(asked, 6), lambda answer: answer.coordinators[0].error_code)
+    request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
+    when_available(lambda: client.ask(request, 6), lambda response: response.coordinators[0].error_code)
 
 
 def when_available(ask: Callable[[], R], error_of: Callable[[R], int]) -> R:
     """The answer of a coordinator, which is asked again while it is made or loads. RuntimeError for another error."""
     deadline = time.monotonic() + ANSWER_S
-    while (code := error_of(answer := ask())) in _LATER and time.monotonic() < deadline:
+    while (code := error_of(response := ask())) in _LATER and time.monotonic() < deadline:
         time.sleep(0.02)
-    check(code, type(answer).__name__)
-    return answer
+    check(code, type(response).__name__)
+    return response
 
 
 def check(code: int, what: str) -> None:

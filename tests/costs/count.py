@@ -36,9 +36,9 @@ class NotCounted:
 
 def count_all(kinds: Iterable[Kind], checkout: Path = ROOT) -> Iterator[tuple[Kind, Cost | NotCounted]]:
     """Count kinds, each world with one broker. NotCounted only for other checkouts than this one."""
-    wanted = list(kinds)
+    selected = list(kinds)
     for name in WORLDS:
-        of_world = [kind for kind in wanted if kind.world == name]
+        of_world = [kind for kind in selected if kind.world == name]
         if not of_world:
             continue
         with contextlib.ExitStack() as stack:

@@ -174,10 +174,10 @@ def layer_of(file: str, function: str) -> str:
 
 def by_layer(functions: Mapping[tuple[str, str], float], checkout: Path) -> dict[str, float]:
     """The bytecodes of each layer that has some, in the order of `LAYERS`."""
-    found = dict.fromkeys(LAYERS, 0.0)
+    totals = dict.fromkeys(LAYERS, 0.0)
     for (file, function), number in functions.items():
-        found[layer_of(short_path(file, checkout), function)] += number
-    return {layer: number for layer, number in found.items() if number}
+        totals[layer_of(short_path(file, checkout), function)] += number
+    return {layer: number for layer, number in totals.items() if number}
 
 
 def short_path(file: str, checkout: Path) -> str:

@@ -72,10 +72,10 @@ def _inline(numbers: Mapping[str, float]) -> str:
 
 def read(path: Path = PATH) -> Table:
     """The committed table."""
-    found = tomllib.loads(path.read_text())
+    document = tomllib.loads(path.read_text())
     return {
-        kind: Row(cost["bytecodes"], dict(cost["calls"]), dict(found["layers"][kind]))
-        for kind, cost in found["costs"].items()
+        kind: Row(cost["bytecodes"], dict(cost["calls"]), dict(document["layers"][kind]))
+        for kind, cost in document["costs"].items()
     }
 
 
@@ -104,15 +104,15 @@ def problems(before: Table, after: Table, *, same_libraries: bool = True) -> lis
 
     With other versions of libraries their bytecodes are not compared: changes of the broker do not cause them.
     """
-    found = []
+    lines = []
     for kind, row in after.items():
         if kind not in before:
-            found.append(f"{kind}: is not in the table")
+            lines.append(f"{kind}: is not in the table")
             continue
         verdicts = list(_verdicts(before[kind], row, same_libraries))
         if verdicts:
-            found.append(f"{kind}: {'; '.join(verdicts)}\n{_moved(before[kind], row)}")
-    return found
+            lines.append(f"{kind}: {'; '.join(verdicts)}\n{_moved(before[kind], row)}")
+    return lines
 
 
 def _verdicts(before: Row, after: Row, same_libraries: bool) -> Iterable[str]:
@@ -135,7 +135,7 @@ def _moved(before: Row, after: Row) -> str:
     layers = before.layers.keys() | after.layers.keys()
     pairs = {layer: (before.layers.get(layer, 0.0), after.layers.get(layer, 0.0)) for layer in layers}
     moved = sorted((pair[0] - pair[1], layer) for layer, pair in pairs.items() if pair[0] != pair[1])
-    moved.sort(key=lambda one: -abs(one[0]))
+    moved.sort(key=lambda change: -abs(change[0]))
     lines = [
         f"    {layer:<10} {_number(pairs[layer][0]):>9} -> {_number(pairs[layer][1]):>9}  ({-difference:+.2f})"
         for difference, layer in moved

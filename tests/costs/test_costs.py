@@ -19,14 +19,14 @@ ALONE = ("Produce 1 record", "Heartbeat", "Fetch that waits in vain")
 @pytest.fixture(scope="module")
 def counted() -> Mapping[str, Cost]:
     """The cost of each kind."""
-    found = {kind.name: cost for kind, cost in count_all(KINDS) if isinstance(cost, Cost)}
-    return {kind.name: found[kind.name] for kind in KINDS}
+    costs = {kind.name: cost for kind, cost in count_all(KINDS) if isinstance(cost, Cost)}
+    return {kind.name: costs[kind.name] for kind in KINDS}
 
 
 def test_no_request_costs_more_than_the_table_says(counted: Mapping[str, Cost]) -> None:
     rows = {name: row_of(cost, ROOT) for name, cost in counted.items()}
-    found = problems(read(), rows, same_libraries=not other_versions())
-    assert not found, failure(found)
+    exceeded = problems(read(), rows, same_libraries=not other_versions())
+    assert not exceeded, failure(exceeded)
 
 
 def test_a_count_is_exactly_the_same_in_another_process_and_without_the_other_kinds(

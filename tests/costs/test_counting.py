@@ -27,7 +27,7 @@ INJECTED = str(Path(__file__).parent / "injected")
 def _counted(work: Callable[[], object], left_out: str = INJECTED) -> Counts:
     """What `work` executes, counted as in the thread of a broker's loop."""
     tracer = Tracer(left_out)
-    found: list[Counts] = []
+    counts: list[Counts] = []
 
     def loop() -> None:
         before = sys.gettrace(), sys.getprofile()
@@ -38,12 +38,12 @@ def _counted(work: Callable[[], object], left_out: str = INJECTED) -> Counts:
         tracer.stop()
         sys.settrace(before[0])
         sys.setprofile(before[1])
-        found.append(tracer.take())
+        counts.append(tracer.take())
 
     thread = threading.Thread(target=loop)
     thread.start()
     thread.join()
-    return found[0]
+    return counts[0]
 
 
 def _bytecodes_of(work: Callable[[], object], function: Callable[..., object]) -> int:
@@ -73,7 +73,7 @@ def fails() -> None:
 
 
 def test_a_function_without_branches_executes_each_of_its_instructions_once() -> None:
-    instructions = [one.opname for one in dis.get_instructions(straight)]
+    instructions = [instruction.opname for instruction in dis.get_instructions(straight)]
     assert instructions[0] == "RESUME"  # it is the call, which is not counted
     assert _bytecodes_of(lambda: straight(3), straight) == len(instructions) - 1 == 8
 
@@ -111,14 +111,14 @@ def test_generators_and_exceptions_are_counted() -> None:
 
 
 def test_functions_below_the_folder_that_is_left_out_are_not_counted() -> None:
-    found = _counted(lambda: straight(os.getpid()), left_out=str(Path(__file__).parent))
-    assert not found.bytecodes
-    assert not found.calls
+    counts = _counted(lambda: straight(os.getpid()), left_out=str(Path(__file__).parent))
+    assert not counts.bytecodes
+    assert not counts.calls
 
 
 def test_what_happens_while_the_loop_waits_is_not_counted() -> None:
     tracer = Tracer(INJECTED)
-    found: list[Counts] = []
+    counts: list[Counts] = []
 
     def loop() -> None:
         tracer.start()
@@ -129,31 +129,31 @@ def test_what_happens_while_the_loop_waits_is_not_counted() -> None:
         tracer.resume()
         tracer.pause()
         tracer.stop()
-        found.append(tracer.take())
+        counts.append(tracer.take())
 
     thread = threading.Thread(target=loop)
     thread.start()
     thread.join()
-    assert found[0].bytecodes[__file__, "straight"] == 0
-    assert not found[0].calls
+    assert counts[0].bytecodes[__file__, "straight"] == 0
+    assert not counts[0].calls
 
 
 def test_system_calls_are_counted_by_their_names() -> None:
-    one, other = socket.socketpair()
+    near, other = socket.socketpair()
 
     def work() -> None:
-        one.send(b"abc")
-        one.send(b"def")
+        near.send(b"abc")
+        near.send(b"def")
         other.recv_into(bytearray(10))
-        os.fstat(one.fileno())
+        os.fstat(near.fileno())
         os.fspath("x")
         time.sleep(0)
         len("x")
         time.monotonic()
 
-    with one, other:
-        found = _counted(work)
-    assert found.calls == {"sendto": 2, "recvfrom": 1, "fstat": 1, "clock_nanosleep": 1}
+    with near, other:
+        counts = _counted(work)
+    assert counts.calls == {"sendto": 2, "recvfrom": 1, "fstat": 1, "clock_nanosleep": 1}
 
 
 @pytest.mark.parametrize(
@@ -197,9 +197,9 @@ def test_the_work_of_other_threads_is_counted() -> None:
     ended.wait()
     thread.join()
     tracer.stop()
-    found = tracer.take()
-    assert found.bytecodes[__file__, "straight"] == 8
-    assert found.calls["getppid"] == 1
+    counts = tracer.take()
+    assert counts.bytecodes[__file__, "straight"] == 8
+    assert counts.calls["getppid"] == 1
 
 
 def test_clocks_stand_can_be_advanced_and_go_on_from_there() -> None:
@@ -219,8 +219,8 @@ def test_clocks_stand_can_be_advanced_and_go_on_from_there() -> None:
 
 def test_only_a_clock_that_costs_a_system_call_is_one() -> None:
     clock = Clock()
-    told: list[str] = []
-    clock.system_call = told.append
+    names: list[str] = []
+    clock.system_call = names.append
     clock.read("perf_counter")
     clock.thread_time()
-    assert told == ["clock_gettime"]
+    assert names == ["clock_gettime"]

@@ -35,6 +35,6 @@ def test_a_planted_call_is_found(mutant: Mutant, tmp_path: Path) -> None:
     counted = {kind.name: cost for kind, cost in count_all(kinds, tmp_path)}
     assert all(isinstance(cost, Cost) for cost in counted.values()), counted
     rows = {name: row_of(cost, tmp_path) for name, cost in counted.items() if isinstance(cost, Cost)}
-    (found,) = problems({name: read()[name] for name in rows}, rows, same_libraries=not other_versions())
+    (problem,) = problems({name: read()[name] for name in rows}, rows, same_libraries=not other_versions())
     for text in FOUND[mutant.name]:
-        assert text in found
+        assert text in problem

@@ -32,25 +32,25 @@ def test_counts_within_two_percent_are_no_problem() -> None:
 
 
 def test_more_bytecodes_are_a_problem_that_shows_the_layers() -> None:
-    (found,) = problems(BEFORE, _counted(1021.0, append=600.0, send=421.0))
-    assert found.startswith("Produce: bytecodes 1000 -> 1021 (+2.1%), more than the table allows")
-    assert found.splitlines()[1:] == ["    send             400 ->       421  (+21.00)"]
+    (problem,) = problems(BEFORE, _counted(1021.0, append=600.0, send=421.0))
+    assert problem.startswith("Produce: bytecodes 1000 -> 1021 (+2.1%), more than the table allows")
+    assert problem.splitlines()[1:] == ["    send             400 ->       421  (+21.00)"]
 
 
 def test_one_more_system_call_is_a_problem_and_so_is_one_of_another_name() -> None:
-    (found,) = problems(BEFORE, _counted(1000.0, {"epoll_wait": 1.0, "sendto": 1.03}))
-    assert found.splitlines()[0] == "Produce: sendto 1 -> 1.03, more than the table allows"
-    (found,) = problems(BEFORE, _counted(1000.0, {"epoll_wait": 1.0, "sendmsg": 1.0}))
-    assert "sendmsg 0 -> 1, more than the table allows" in found
-    assert "sendto 1 -> 0, write a new table to keep that" in found
+    (problem,) = problems(BEFORE, _counted(1000.0, {"epoll_wait": 1.0, "sendto": 1.03}))
+    assert problem.splitlines()[0] == "Produce: sendto 1 -> 1.03, more than the table allows"
+    (problem,) = problems(BEFORE, _counted(1000.0, {"epoll_wait": 1.0, "sendmsg": 1.0}))
+    assert "sendmsg 0 -> 1, more than the table allows" in problem
+    assert "sendto 1 -> 0, write a new table to keep that" in problem
 
 
 def test_what_is_gained_wants_a_new_table() -> None:
-    (found,) = problems(BEFORE, _counted(940.0, append=540.0, send=400.0))
-    assert found.startswith("Produce: bytecodes 1000 -> 940 (-6.0%), write a new table to keep that")
-    assert "append" in found
-    (found,) = problems(BEFORE, _counted(1000.0, {"sendto": 1.0}))
-    assert found.splitlines()[0] == "Produce: epoll_wait 1 -> 0, write a new table to keep that"
+    (problem,) = problems(BEFORE, _counted(940.0, append=540.0, send=400.0))
+    assert problem.startswith("Produce: bytecodes 1000 -> 940 (-6.0%), write a new table to keep that")
+    assert "append" in problem
+    (problem,) = problems(BEFORE, _counted(1000.0, {"sendto": 1.0}))
+    assert problem.splitlines()[0] == "Produce: epoll_wait 1 -> 0, write a new table to keep that"
 
 
 def test_what_other_versions_of_libraries_execute_is_not_compared() -> None:

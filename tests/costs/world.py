@@ -71,8 +71,8 @@ class CountedWorld:
 @contextmanager
 def running(name: str, checkout: Path = ROOT) -> Iterator[CountedWorld]:
     """Run the broker of a world, with the code of a checkout."""
-    with tempfile.TemporaryDirectory(prefix="costs-") as made:
-        folder = Path(made)
+    with tempfile.TemporaryDirectory(prefix="costs-") as directory:
+        folder = Path(directory)
         listeners = ["PLAINTEXT"]
         sets = _ALL | _SETS[name]
         tls = None

@@ -75,7 +75,9 @@ class Promises:
     def has_committed(self, topic_id: bytes, offset: int) -> None:
         """A group's commit was acknowledged; its offsets ascend, so an earlier one must not reappear."""
         self.committed[topic_id] = max(offset, self.committed.get(topic_id, 0))
-        self.asked_to_commit[topic_id] = {asked for asked in self.asked_to_commit[topic_id] if asked > offset}
+        self.asked_to_commit[topic_id] = {
+            requested for requested in self.asked_to_commit[topic_id] if requested > offset
+        }
 
     def copy(self) -> Promises:
         """A copy, independent of later changes."""
@@ -87,13 +89,13 @@ def check_broker(memory: MemoryBroker, promises: Promises) -> None:
     client = memory.client()
     image = memory.broker.image
     require(promises.cluster_id in ("", memory.broker.cluster_id), "the cluster id has changed")
-    found = {name: topic.topic_id for name, topic in image.topics.items()}
+    ids = {name: topic.topic_id for name, topic in image.topics.items()}
     for name, topic_id in promises.topics.items():
-        require(found.get(name) == topic_id, f"topic {name} is missing, or another one")
+        require(ids.get(name) == topic_id, f"topic {name} is missing, or another one")
         for (of, partition), records in promises.records.items():
             if of == topic_id:
                 _check_records(client, name, partition, records)
-    require(not promises.deleted & set(found.values()), "a deleted topic is there again")
+    require(not promises.deleted & set(ids.values()), "a deleted topic is there again")
     require(init(client).producer_id not in promises.producer_ids, "a producer id was given twice")
     _check_committed(client, promises)
 
@@ -103,22 +105,22 @@ def read_all(client: Client, topic: str, partition: int) -> tuple[int, dict[int,
     start = offset = _earliest(client, topic, partition)
     records: dict[int, bytes] = {}
     while True:
-        answer = _fetch(client, topic, partition, offset)
-        require(answer.error_code == 0, f"fetch of {topic}-{partition} at {offset}: error {answer.error_code}")
-        found = values(answer)
-        if not found:
-            require(offset == answer.high_watermark, f"nothing is read at {offset} below {answer.high_watermark}")
+        fetched = _fetch(client, topic, partition, offset)
+        require(fetched.error_code == 0, f"fetch of {topic}-{partition} at {offset}: error {fetched.error_code}")
+        pairs = values(fetched)
+        if not pairs:
+            require(offset == fetched.high_watermark, f"nothing is read at {offset} below {fetched.high_watermark}")
             return start, records
-        records |= {at_: value for at_, value in found if value is not None and at_ >= offset}
-        offset = found[-1][0] + 1
+        records |= {at_: value for at_, value in pairs if value is not None and at_ >= offset}
+        offset = pairs[-1][0] + 1
 
 
 def _earliest(client: Client, topic: str, partition: int) -> int:
-    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=-2)])
-    answer = client.ask(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7, ListOffsetsResponse)
-    found = answer.topics[0].partitions[0]
-    require(found.error_code == 0, f"ListOffsets of {topic}-{partition}: error {found.error_code}")
-    return found.offset
+    requested = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=-2)])
+    response = client.ask(ListOffsetsRequest(replica_id=-1, topics=[requested]), 7, ListOffsetsResponse)
+    result = response.topics[0].partitions[0]
+    require(result.error_code == 0, f"ListOffsets of {topic}-{partition}: error {result.error_code}")
+    return result.offset
 
 
 def _fetch(client: Client, topic: str, partition: int, offset: int):
@@ -146,15 +148,15 @@ def _check_repeat(
     client: Client, topic: str, partition: int, value: bytes, sent: bytes, offsets: dict[bytes, int]
 ) -> None:
     """An idempotent producer repeats a batch that was not answered: it is in the log once (I1)."""
-    (answer,) = answers(client.ask(produce(to(partition, sent), topic=topic), 9, ProduceResponse))
-    require(answer.error_code == 0, f"{value!r} sent again to {topic}-{partition}: error {answer.error_code}")
+    (response,) = answers(client.ask(produce(to(partition, sent), topic=topic), 9, ProduceResponse))
+    require(response.error_code == 0, f"{value!r} sent again to {topic}-{partition}: error {response.error_code}")
     _, records = read_all(client, topic, partition)
-    places = [offset for offset, found in records.items() if found == value]
+    places = [offset for offset, stored in records.items() if stored == value]
     if value in offsets:
         require(places == [offsets[value]], f"{value!r} of {topic}-{partition} is at {places} after a repeat")
-        require(answer.base_offset == offsets[value], f"the repeat of {value!r} is answered {answer.base_offset}")
+        require(response.base_offset == offsets[value], f"the repeat of {value!r} is answered {response.base_offset}")
     else:
-        require(places == [answer.base_offset], f"{value!r} of {topic}-{partition} is at {places} after a repeat")
+        require(places == [response.base_offset], f"{value!r} of {topic}-{partition} is at {places} after a repeat")
 
 
 def _check_committed(client: Client, promises: Promises) -> None:
@@ -163,6 +165,6 @@ def _check_committed(client: Client, promises: Promises) -> None:
     find(client, GROUP)
     for topic, topic_id in promises.topics.items():
         if topic_id in promises.committed:
-            found = fetch_committed(client, topic, GROUP)
+            committed = fetch_committed(client, topic, GROUP)
             allowed = {promises.committed[topic_id], *promises.asked_to_commit.get(topic_id, ())}
-            require(found in allowed, f"the group's offset of {topic} is {found}, not one of {allowed}")
+            require(committed in allowed, f"the group's offset of {topic} is {committed}, not one of {allowed}")

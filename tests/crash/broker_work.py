@@ -112,7 +112,7 @@ class BrokerWork:
 
     def sync(self) -> None:
         """Run work that waits for the disk; between files the rest of the broker may act."""
-        executor = self.random.choice([one for one in self.executors if one.held])
+        executor = self.random.choice([candidate for candidate in self.executors if candidate.held])
         executor.run(self.meanwhile)
         self.memory.broker.loop.end_turn()
         self.process_responses()
@@ -136,9 +136,9 @@ class BrokerWork:
         """Process the responses that have arrived."""
         for client, then in list(self.waiting.items()):
             if then is not None:
-                for answer in client.answers():
+                for response in client.answers():
                     self.waiting[client] = None
-                    then(answer)
+                    then(response)
 
     def request(self, client: Client, request: Message, version: int, then: Then) -> None:
         """Send a request; `then` is called with its response."""
@@ -158,11 +158,11 @@ class BrokerWork:
         self.creating.add(name)
         topics = [CreatableTopic(name=name, num_partitions=PARTITIONS, replication_factor=1)]
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, CreateTopicsResponse)
-            assert answer.topics[0].error_code == 0, answer
+        def then(response: Message) -> None:
+            assert isinstance(response, CreateTopicsResponse)
+            assert response.topics[0].error_code == 0, response
             self.creating.remove(name)
-            topic_id = answer.topics[0].topic_id
+            topic_id = response.topics[0].topic_id
             self.promise(lambda promises: promises.made(name, topic_id, PARTITIONS))
             for partition in self.memory.broker.partitions.of_topic(name):
                 partition.log.config.segment_bytes = 1500  # less than the protocol allows: segments roll at once
@@ -171,23 +171,23 @@ class BrokerWork:
         self.request(client, CreateTopicsRequest(topics=topics), 7, then)
 
     def delete_topic(self, client: Client) -> None:
-        found = self.topic()
-        if found is None or len(self.promises.topics) < 2:
+        chosen = self.topic()
+        if chosen is None or len(self.promises.topics) < 2:
             return
-        name, topic_id = found
+        name, topic_id = chosen
         self.promise(lambda promises: promises.topics.pop(name, None))
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, DeleteTopicsResponse)
+        def then(response: Message) -> None:
+            assert isinstance(response, DeleteTopicsResponse)
             self.promise(lambda promises: promises.deleted.add(topic_id))
 
         self.request(client, DeleteTopicsRequest(topic_names=[name]), 5, then)
 
     def produce(self, client: Client) -> None:
-        found = self.topic()
-        if found is None:
+        chosen = self.topic()
+        if chosen is None:
             return
-        topic, topic_id = found
+        topic, topic_id = chosen
         place = topic_id, self.random.randrange(PARTITIONS)
         if self.promises.records[place].in_flight:
             return  # the producer keeps waiting
@@ -201,9 +201,9 @@ class BrokerWork:
         sent = batch(value, producer_id=producer_id, producer_epoch=0, base_sequence=sequence)
         self.promise(lambda promises: promises.sending(place, value, sent))
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, ProduceResponse)
-            (answered,) = answers(answer)
+        def then(response: Message) -> None:
+            assert isinstance(response, ProduceResponse)
+            (answered,) = answers(response)
             if topic_id in self.promises.topics.values():
                 assert answered.error_code == 0, answered
                 self.promise(lambda promises: promises.acknowledge(place, value, answered.base_offset))
@@ -213,19 +213,19 @@ class BrokerWork:
     def init_producer(self, client: Client, place: tuple[bytes, int]) -> None:
         """Get a producer id for a partition."""
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, InitProducerIdResponse)
-            assert answer.error_code == 0, answer
-            self.promise(lambda promises: promises.producer_ids.add(answer.producer_id))
-            self.sequences.setdefault(place, (answer.producer_id, 0))
+        def then(response: Message) -> None:
+            assert isinstance(response, InitProducerIdResponse)
+            assert response.error_code == 0, response
+            self.promise(lambda promises: promises.producer_ids.add(response.producer_id))
+            self.sequences.setdefault(place, (response.producer_id, 0))
 
         self.request(client, InitProducerIdRequest(transactional_id=None), 4, then)
 
     def read(self, client: Client) -> None:
-        found = self.topic()
-        if found is None:
+        chosen = self.topic()
+        if chosen is None:
             return
-        topic, topic_id = found
+        topic, topic_id = chosen
         partition = self.random.randrange(PARTITIONS)
         with self.reads_wait_for_nothing():
             _, records = read_all(client, topic, partition)
@@ -234,39 +234,39 @@ class BrokerWork:
     @contextmanager
     def reads_wait_for_nothing(self) -> Iterator[None]:
         """Run at once what a read waits for; what was kept before stays kept."""
-        kept = [executor.held for executor in self.executors]
+        saved = [executor.held for executor in self.executors]
         for executor in self.executors:
             executor.held, executor.is_paused = [], False
         yield
-        for executor, held in zip(self.executors, kept, strict=True):
+        for executor, held in zip(self.executors, saved, strict=True):
             executor.held, executor.is_paused = held, True
 
     def delete_records(self, client: Client) -> None:
-        found = self.topic()
-        if found is None:
+        chosen = self.topic()
+        if chosen is None:
             return
-        topic, topic_id = found
+        topic, topic_id = chosen
         place = topic_id, self.random.randrange(PARTITIONS)
         promised = self.promises.records[place]
         high_watermark = self.memory.broker.partitions.get(topic, place[1]).log.high_watermark
         offset = self.random.randint(promised.start_asked, max(promised.start_asked, high_watermark))
         self.promise(lambda promises: setattr(promises.records[place], "start_asked", offset))
-        asked = [DeleteRecordsPartition(partition_index=place[1], offset=offset)]
-        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=asked)], timeout_ms=1000)
+        partitions = [DeleteRecordsPartition(partition_index=place[1], offset=offset)]
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=1000)
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, DeleteRecordsResponse)
-            result = answer.topics[0].partitions[0]
-            assert (result.error_code, result.low_watermark) == (0, offset), answer
+        def then(response: Message) -> None:
+            assert isinstance(response, DeleteRecordsResponse)
+            result = response.topics[0].partitions[0]
+            assert (result.error_code, result.low_watermark) == (0, offset), response
             self.promise(lambda promises: setattr(promises.records[place], "start", offset))
 
         self.request(client, request, 2, then)
 
     def commit(self, client: Client) -> None:
-        found = self.topic()
-        if found is None:
+        chosen = self.topic()
+        if chosen is None:
             return
-        topic, topic_id = found
+        topic, topic_id = chosen
         if not self.has_group:
             self.find_group(client)
             return
@@ -278,9 +278,9 @@ class BrokerWork:
             group_id=GROUP, topics=[OffsetCommitRequestTopic(name=topic, partitions=[partition])]
         )
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, OffsetCommitResponse)
-            if answer.topics[0].partitions[0].error_code == 0:
+        def then(response: Message) -> None:
+            assert isinstance(response, OffsetCommitResponse)
+            if response.topics[0].partitions[0].error_code == 0:
                 self.promise(lambda promises: promises.has_committed(topic_id, offset))
 
         self.request(client, request, 9, then)
@@ -288,9 +288,9 @@ class BrokerWork:
     def find_group(self, client: Client) -> None:
         """Find the coordinator of the group, whose topic the first request creates."""
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, FindCoordinatorResponse)
-            self.has_group = not answer.coordinators[0].error_code
+        def then(response: Message) -> None:
+            assert isinstance(response, FindCoordinatorResponse)
+            self.has_group = not response.coordinators[0].error_code
 
         self.request(client, FindCoordinatorRequest(key_type=0, coordinator_keys=[GROUP]), 4, then)
 

@@ -43,18 +43,18 @@ class MoveWork(BrokerWork):
 
     def move(self, client: Client) -> None:
         """Move a replica, mostly to the other directory; a move to its own cancels the one in progress."""
-        found = self.topic()
-        if found is None:
+        chosen = self.topic()
+        if chosen is None:
             return
-        topics = [AlterReplicaLogDirTopic(name=found[0], partitions=[self.random.randrange(PARTITIONS)])]
-        wanted = [AlterReplicaLogDir(path=self.random.choice(DIRS), topics=topics)]
+        topics = [AlterReplicaLogDirTopic(name=chosen[0], partitions=[self.random.randrange(PARTITIONS)])]
+        moves = [AlterReplicaLogDir(path=self.random.choice(DIRS), topics=topics)]
 
-        def then(answer: Message) -> None:
-            assert isinstance(answer, AlterReplicaLogDirsResponse)
-            if found[1] in self.promises.topics.values():
-                assert answer.results[0].partitions[0].error_code == 0, answer
+        def then(response: Message) -> None:
+            assert isinstance(response, AlterReplicaLogDirsResponse)
+            if chosen[1] in self.promises.topics.values():
+                assert response.results[0].partitions[0].error_code == 0, response
 
-        self.request(client, AlterReplicaLogDirsRequest(dirs=wanted), 2, then)
+        self.request(client, AlterReplicaLogDirsRequest(dirs=moves), 2, then)
 
     def step(self, action=None) -> None:
         """Do an action; time passes, in which the moves go on."""
@@ -65,7 +65,7 @@ class MoveWork(BrokerWork):
 
     def _count_moves(self) -> None:
         dirs = self.memory.broker.log_dirs
-        where = {key: found.path for key in dirs.logs if (found := dirs.dir_of(*key)) is not None}
+        where = {key: directory.path for key in dirs.logs if (directory := dirs.dir_of(*key)) is not None}
         self.moves += sum(self._where.get(key, path) != path for key, path in where.items())
         self._where = where
 
@@ -75,8 +75,8 @@ def check_one_is_current(disk: RecordingDisk, memory: MemoryBroker) -> None:
     names = [(path, name) for path in DIRS for name in disk.list_dirs(path)]
     for topic, index in memory.broker.log_dirs.logs:
         name = layout.partition_dir_name(topic, index)
-        holders = [path for path, found in names if found == name]
+        holders = [path for path, dir_name in names if dir_name == name]
         log_dir = memory.broker.log_dirs.dir_of(topic, index)
         require(log_dir is not None and holders == [log_dir.path], f"{name} is in {holders}")
-        futures = [path for path, found in names if layout.parse_future_dir(found) == (topic, index)]
+        futures = [path for path, dir_name in names if layout.parse_future_dir(dir_name) == (topic, index)]
         require(len(futures) <= 1 and holders != futures, f"{name} is in {holders}, its copies are in {futures}")

@@ -76,7 +76,7 @@ def compact(log: Log, now_ms: int) -> None:
 
 def rows(log: Log) -> Rows:
     """Every data record; the batches must be valid and in order."""
-    found: Rows = set()
+    contents: Rows = set()
     end = 0
     for segment in log.segments:
         for batch in iter_batches(log.files.read_at(segment.file, segment.size, 0)):
@@ -84,8 +84,8 @@ def rows(log: Log) -> Rows:
             assert batch.base_offset >= end
             end = batch.next_offset
             if not batch.is_control:
-                found |= {(record.offset, record.key, record.value) for record in iter_records(batch)}
-    return found
+                contents |= {(record.offset, record.key, record.value) for record in iter_records(batch)}
+    return contents
 
 
 def reader(log: Log) -> dict[bytes | None, bytes | None]:
@@ -99,7 +99,7 @@ def reader(log: Log) -> dict[bytes | None, bytes | None]:
 def images(disk: RecordingDisk, random: Random) -> list[tuple[int, Kind, Image]]:
     """The possible crash states after the note: operation, kind, and content."""
     survivors = Survivors(disk)
-    found: list[tuple[int, Kind, Image]] = []
+    states: list[tuple[int, Kind, Image]] = []
     seen: set[bytes] = set()
     has_begun = False
     for at, operation in enumerate(disk.operations):
@@ -111,8 +111,8 @@ def images(disk: RecordingDisk, random: Random) -> list[tuple[int, Kind, Image]]
                     image = survivors.image(kind, random)
                     if (form := marshal.dumps(image)) not in seen:
                         seen.add(form)
-                        found.append((at, kind, image))
-    return found
+                        states.append((at, kind, image))
+    return states
 
 
 @limited(600)
@@ -146,13 +146,13 @@ def crash_in_a_compaction(seed: int, *, again: bool) -> None:
     assert compacted_rows < before
     assert reader(log) == map_before
     del log
-    found = images(disk, random)
-    for at, kind, image in random.sample(found, min(STATES, len(found))):
+    states = images(disk, random)
+    for at, kind, image in random.sample(states, min(STATES, len(states))):
         where = f"after operation {at} ({disk.operations[at]}), {kind.name}"
         name = f"BARNABAS_SEED={seed} BARNABAS_CRASH_STATES={STATES}: {where}"
         recovered = opened(RecordingDisk(image), **known)
-        left = rows(recovered)
-        assert compacted_rows <= left <= before, name
+        remaining = rows(recovered)
+        assert compacted_rows <= remaining <= before, name
         assert reader(recovered) == map_before, name
         assert not [file for file, _ in recovered.files.list_files("/data/t-0") if file.endswith((".swap", ".cleaned"))]
         if kind in (Kind.KEPT, Kind.MIXED):

@@ -75,12 +75,12 @@ def test_synced_data_survives_and_other_sectors_independently() -> None:
     disk.write_at(file, b"a" * SECTOR, 0)
     disk.sync(file)
     disk.write_at(file, b"b" * SECTOR + b"c" * SECTOR, SECTOR)
-    found = contents(disk)
-    assert None not in found
-    assert all(content is not None and content[:SECTOR] == b"a" * SECTOR for content in found)
+    variants = contents(disk)
+    assert None not in variants
+    assert all(content is not None and content[:SECTOR] == b"a" * SECTOR for content in variants)
     zeros = bytes(SECTOR)
     for tail in (b"", b"b" * SECTOR + zeros, zeros + b"c" * SECTOR, b"b" * SECTOR + b"c" * SECTOR):
-        assert b"a" * SECTOR + tail in found
+        assert b"a" * SECTOR + tail in variants
     disk.sync(file)
     assert contents(disk) == {b"a" * SECTOR + b"b" * SECTOR + b"c" * SECTOR}
 
@@ -89,10 +89,10 @@ def test_write_within_a_sector_is_never_half_there_but_may_be_garbage() -> None:
     disk = disk_with_file(b"old")
     disk.write_at(disk.open("/d/f"), b"new", 3)
     whole = {b"old", b"oldnew", b"old\0\0\0"}
-    found = contents(disk)
-    assert whole <= found
-    assert all(content is not None and content.startswith(b"old") for content in found - whole)
-    assert len(found) > len(whole)
+    variants = contents(disk)
+    assert whole <= variants
+    assert all(content is not None and content.startswith(b"old") for content in variants - whole)
+    assert len(variants) > len(whole)
 
 
 def test_truncation_may_be_lost_while_later_data_is_kept() -> None:

@@ -33,9 +33,9 @@ def test_a_failed_file_operation_breaks_no_promise(history: str) -> None:
 @pytest.mark.parametrize("history", ["compressed", "groups", "share"])
 def test_a_lack_of_memory_breaks_no_promise(history: str) -> None:
     """The request is answered or its connection closed, and the broker goes on."""
-    found = [case for case in cases(history) if case.fault.error == MEMORY]
-    assert len(found) > 20
-    for case in spread(found, 2 * COUNT):
+    chosen = [case for case in cases(history) if case.fault.error == MEMORY]
+    assert len(chosen) > 20
+    for case in spread(chosen, 2 * COUNT):
         check(case)
 
 
@@ -54,7 +54,7 @@ KNOWN = (
 
 @pytest.mark.parametrize(("history", "error", "operation", "why"), KNOWN)
 def test_a_fault_that_has_broken_a_promise(history: str, error: str, operation: str, why: str) -> None:
-    found = cases_of(history, error, operation)
-    assert found, why
-    for case in spread(found, COUNT):
+    chosen = cases_of(history, error, operation)
+    assert chosen, why
+    for case in spread(chosen, COUNT):
         check(case)

@@ -116,8 +116,8 @@ def test_flush_makes_leader_epochs_durable(whole_file_system: bool) -> None:
     job = log.start_flush()
     assert job is not None
     dirs.dirs[0].sync([job], whole_file_system=whole_file_system)
-    found = [files_of(image) for image in images(disk)]
-    assert {image["leader-epoch-checkpoint"] for image in found} == {b"0\n2\n0 0\n3 1\n"}
+    states = [files_of(image) for image in images(disk)]
+    assert {image["leader-epoch-checkpoint"] for image in states} == {b"0\n2\n0 0\n3 1\n"}
 
 
 def test_clean_stop_leaves_nothing_that_a_crash_could_change() -> None:
@@ -187,7 +187,7 @@ def test_data_cut_by_recovery_does_not_reappear(damage: Callable[[Log], None], s
         for image in images(crashed)
     ]
     assert [len(content) for content in logs[0].values()] == [SECTOR]
-    assert all(found == logs[0] for found in logs)
+    assert all(recovered == logs[0] for recovered in logs)
 
 
 def test_truncated_data_does_not_reappear() -> None:
@@ -197,8 +197,8 @@ def test_truncated_data_does_not_reappear() -> None:
     fill(log)
     log.flush()
     log.truncate_to(5)
-    found = [{name: data for name, data in files_of(image).items() if name.endswith(".log")} for image in images(disk)]
-    assert all(other == found[0] for other in found)
+    states = [{name: data for name, data in files_of(image).items() if name.endswith(".log")} for image in images(disk)]
+    assert all(other == states[0] for other in states)
 
 
 def test_a_full_truncation_survives_a_crash_at_any_moment() -> None:
@@ -289,6 +289,6 @@ def test_index_rebuilt_below_the_recovery_point_is_complete_or_missing() -> None
     for operation in damaged.operations:
         survivors.take(operation)
         for kind in Kind:
-            left = files_of(survivors.image(kind, Random(0)))
-            assert all(left.get(name, data) == data for name, data in whole.items() if name.endswith("index"))
+            files = files_of(survivors.image(kind, Random(0)))
+            assert all(files.get(name, data) == data for name, data in whole.items() if name.endswith("index"))
     assert files_of(images(damaged)[0]) == whole

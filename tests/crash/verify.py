@@ -98,59 +98,61 @@ def _check_epochs(log: Log, seen: list[Batch]) -> None:
 
 def _check_producers(log: Log, expected: Replayed) -> None:
     """I5: the result of a replay of the log; a producer whose batches are all deleted may be missing."""
-    found = log.producers.producers
-    for producer_id, entry in found.items():
+    entries = log.producers.producers
+    for producer_id, entry in entries.items():
         require(producer_id in expected.producers, f"producer {producer_id} never wrote")
-        wanted = expected.producers[producer_id]
-        _check_memory(log, entry, wanted)
-        first = wanted.open_since
+        replayed = expected.producers[producer_id]
+        _check_memory(log, entry, replayed)
+        first = replayed.open_since
         is_open = entry.current_txn_first_offset >= 0
         require(
             entry.current_txn_first_offset == first
-            or (0 <= first < log.log_start_offset and (is_open or wanted.last_offset < log.log_start_offset)),
+            or (0 <= first < log.log_start_offset and (is_open or replayed.last_offset < log.log_start_offset)),
             f"producer {producer_id} has a transaction since {entry.current_txn_first_offset} instead of {first}",
         )
-    for producer_id, wanted in expected.producers.items():
-        require(producer_id in found or wanted.last_offset < log.log_start_offset, f"producer {producer_id} is missing")
+    for producer_id, replayed in expected.producers.items():
+        require(
+            producer_id in entries or replayed.last_offset < log.log_start_offset, f"producer {producer_id} is missing"
+        )
 
 
-def _check_memory(log: Log, entry: ProducerEntry, wanted: ReplayedProducer) -> None:
+def _check_memory(log: Log, entry: ProducerEntry, replayed: ReplayedProducer) -> None:
     """A producer's epochs and batches; compaction may have taken markers, and all batches but the last."""
     start, compacted = log.log_start_offset, is_compacted(log.topic)
     was = (entry.producer_epoch, entry.coordinator_epoch)
     require(
-        was == (wanted.epoch, wanted.coordinator_epoch)
-        or wanted.marker_offset < start
-        or (compacted and was == (wanted.epoch, -1)),
-        f"producer {entry.producer_id} has epochs {was}, not {(wanted.epoch, wanted.coordinator_epoch)}",
+        was == (replayed.epoch, replayed.coordinator_epoch)
+        or replayed.marker_offset < start
+        or (compacted and was == (replayed.epoch, -1)),
+        f"producer {entry.producer_id} has epochs {was}, not {(replayed.epoch, replayed.coordinator_epoch)}",
     )
     batches = [tuple(batch[:4]) for batch in entry.batches]
     if not batches:  # only markers of it are left, behind the start of the log
-        fits = not [batch for batch in wanted.batches if batch[3] >= start]
+        fits = not [batch for batch in replayed.batches if batch[3] >= start]
     elif compacted:
-        fits = batches[-1:] == wanted.batches[-1:] and set(batches) <= set(wanted.known)
+        fits = batches[-1:] == replayed.batches[-1:] and set(batches) <= set(replayed.known)
     else:
-        fits = batches == wanted.batches[len(wanted.batches) - len(batches) :]
-    require(fits, f"producer {entry.producer_id} is remembered with {batches} instead of {wanted.batches}")
+        fits = batches == replayed.batches[len(replayed.batches) - len(batches) :]
+    require(fits, f"producer {entry.producer_id} is remembered with {batches} instead of {replayed.batches}")
 
 
 def _check_transactions(log: Log, expected: Replayed) -> None:
     """T6: every aborted transaction that has records in the log, and no other; its start may be deleted."""
     start, end = log.log_start_offset, log.log_end_offset
     known = {(entry.producer_id, entry.marker): entry.first for entry in expected.aborted}
-    found = log.aborted_transactions(start, end) if end > start else []
-    for entry in found:
+    returned = log.aborted_transactions(start, end) if end > start else []
+    for entry in returned:
         first = known.get((entry.producer_id, entry.last_offset), -1)
         require(
             first == entry.first_offset or 0 <= first < min(start, entry.first_offset),
             f"{entry} is reported, but the aborted transactions are {expected.aborted}",
         )
-    reported = {(entry.producer_id, entry.last_offset) for entry in found}
+    reported = {(entry.producer_id, entry.last_offset) for entry in returned}
     for aborted in expected.aborted:
         require(
             not (start <= aborted.last_data < aborted.marker < end)
             or (aborted.producer_id, aborted.marker) in reported,
-            f"{aborted} is not reported, only {found}",
+            f"{aborted} is not reported, only {returned}",
         )
 
 
@@ -171,10 +173,10 @@ def _check_timestamps(log: Log, stamps: list[tuple[int, int]], random: Random) -
     if not records:
         return
     greatest = max(timestamp for _, timestamp in records)
-    for wanted in (random.choice(records)[1], random.choice(records)[1] + 1, greatest):
-        expected = next(((offset, at) for offset, at in records if at >= wanted), None)
-        found = result_of(log.offset_for_timestamp(wanted))
+    for stamp in (random.choice(records)[1], random.choice(records)[1] + 1, greatest):
+        expected = next(((offset, at) for offset, at in records if at >= stamp), None)
+        result = result_of(log.offset_for_timestamp(stamp))
         require(
-            (found and (found.offset, found.timestamp)) == expected,
-            f"the first record at or past {wanted} is {expected}, not {found}",
+            (result and (result.offset, result.timestamp)) == expected,
+            f"the first record at or past {stamp} is {expected}, not {result}",
         )

@@ -22,7 +22,7 @@ Kept = dict[int, Record]
 def check_compacted(log: Log, seen: list[Batch], expected: Replayed, random: Random) -> list[tuple[int, int]]:
     """Read the log and compare; the offsets and timestamps of its records."""
     written = {batch.first + n: record for batch in seen for n, record in enumerate(batch.records)}
-    kept: Kept = {}
+    remaining: Kept = {}
     stamps: list[tuple[int, int]] = []
     for batch in _read(log, random):
         require(batch.crc_is_valid(), f"the CRC of the batch at {batch.base_offset} does not fit")
@@ -33,18 +33,21 @@ def check_compacted(log: Log, seen: list[Batch], expected: Replayed, random: Ran
                     written.get(record.offset) == (record.key, record.value),
                     f"the record at {record.offset} is not the one written",
                 )
-                kept[record.offset] = (record.key, record.value)
+                remaining[record.offset] = (record.key, record.value)
     dead, undecided = _offsets(expected.dead), _offsets(batch for data in expected.undecided.values() for batch in data)
     undecided = {offset for offset in undecided if offset >= log.log_start_offset}  # the others may be lost, unsynced
-    require(undecided <= kept.keys(), f"records of an open transaction are gone: {sorted(undecided - kept.keys())}")
-    _check_aborted(log, expected, dead & kept.keys())
+    require(
+        undecided <= remaining.keys(),
+        f"records of an open transaction are gone: {sorted(undecided - remaining.keys())}",
+    )
+    _check_aborted(log, expected, dead & remaining.keys())
     last = _last_of_each_key(written, dead | undecided)
-    found = _last_of_each_key(kept, dead | undecided)
+    last_of_key = _last_of_each_key(remaining, dead | undecided)
     for key, (offset, value) in last.items():
-        may_be_gone = value is None and key not in found
+        may_be_gone = value is None and key not in last_of_key
         require(
-            found.get(key) == (offset, value) or may_be_gone,
-            f"the last record of key {key!r} is {(offset, value)}, not {found.get(key)}",
+            last_of_key.get(key) == (offset, value) or may_be_gone,
+            f"the last record of key {key!r} is {(offset, value)}, not {last_of_key.get(key)}",
         )
     return stamps
 
@@ -77,11 +80,11 @@ def _check_aborted(log: Log, expected: Replayed, dead_and_kept: set[int]) -> Non
     start, end = log.log_start_offset, log.log_end_offset
     if start == end:
         return
-    found = [tuple(entry[:3]) for entry in log.aborted_transactions(start, end)]
+    returned = [tuple(entry[:3]) for entry in log.aborted_transactions(start, end)]
     first_of = {(entry.producer_id, entry.marker): entry.first for entry in expected.aborted}
     require(
-        all(first_of.get((producer_id, last), first + 1) <= first for producer_id, first, last in found),
-        f"aborted transactions {found} instead of {expected.aborted}, whose first batches may be gone",
+        all(first_of.get((producer_id, last), first + 1) <= first for producer_id, first, last in returned),
+        f"aborted transactions {returned} instead of {expected.aborted}, whose first batches may be gone",
     )
-    reported = {offset for _, first, last in found for offset in range(first, last)}
+    reported = {offset for _, first, last in returned for offset in range(first, last)}
     require(dead_and_kept <= reported, f"aborted records are not reported: {sorted(dead_and_kept - reported)}")

@@ -96,9 +96,9 @@ class Workload:
         return key, self.host.log_dirs.logs[key]
 
     def _any_log(self) -> tuple[Key, Log]:
-        found = self._log()
-        assert found is not None
-        return found
+        chosen = self._log()
+        assert chosen is not None
+        return chosen
 
     def append(self) -> None:
         """Append one batch of a random kind to a random log."""
@@ -168,19 +168,19 @@ class Workload:
 
     def delete_records(self) -> None:
         """DeleteRecords: the log start is persisted before files are renamed (L5)."""
-        found = self._log(compacted=False)
-        if found is None:
+        chosen = self._log(compacted=False)
+        if chosen is None:
             return
-        key, log = found
+        key, log = chosen
         log.advance_log_start_offset(self.random.randint(log.log_start_offset, log.high_watermark))
         self._delete_below_start(key, log)
 
     def expire(self) -> None:
         """Retention by size."""
-        found = self._log(compacted=False)
-        if found is not None:
-            retention.expire(found[1], self.host.now_ms, self.host.now)
-            self._delete_below_start(*found)
+        chosen = self._log(compacted=False)
+        if chosen is not None:
+            retention.expire(chosen[1], self.host.now_ms, self.host.now)
+            self._delete_below_start(*chosen)
 
     def _delete_below_start(self, key: Key, log: Log) -> None:
         if log.log_start_offset == self.ledger.partitions[key].start:
@@ -195,10 +195,10 @@ class Workload:
 
     def clean(self) -> None:
         """One pass of compaction, while the broker continues."""
-        found = self._log(compacted=True)
-        if found is None:
+        chosen = self._log(compacted=True)
+        if chosen is None:
             return
-        key, log = found
+        key, log = chosen
         if self.random.random() < 0.5:  # a segment may be closed for its age
             log.roll(self.host.now)
             self._flush({key: log.start_flush(log.segments.active.base_offset)})
@@ -218,10 +218,10 @@ class Workload:
 
     def truncate(self) -> None:
         """A follower of a new leader truncates its log between two batches."""
-        found = self._log(compacted=False)
-        if found is None:
+        chosen = self._log(compacted=False)
+        if chosen is None:
             return
-        key, log = found
+        key, log = chosen
         ends = [batch.first for batch in self.ledger.partitions[key].batches if batch.first >= log.log_start_offset]
         if not ends:
             return

@@ -62,9 +62,9 @@ def working_corpus(name: str) -> Path:
 
 def minimise(name: str) -> int:
     """Choose the inputs to be kept in the repository."""
-    found = target(name)
-    inputs = [*corpus(name), *found.seeds(), *(file.read_bytes() for file in working_corpus(name).iterdir())]
-    chosen = minimised(inputs, found.check)
+    fuzz_target = target(name)
+    inputs = [*corpus(name), *fuzz_target.seeds(), *(file.read_bytes() for file in working_corpus(name).iterdir())]
+    chosen = minimised(inputs, fuzz_target.check)
     keep(name, chosen)
     print(f"{name}: {len(chosen)} of {len(set(inputs))} inputs are kept, {sum(map(len, chosen))} bytes")
     return 0

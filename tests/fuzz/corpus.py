@@ -13,16 +13,16 @@ FINDINGS = "findings"
 
 def corpus(target: str) -> list[bytes]:
     """The inputs of a target, including inputs that have found a bug."""
-    found = [b64decode(line) for line in _lines(KEPT / f"{target}.txt")]
+    inputs = [b64decode(line) for line in _lines(KEPT / f"{target}.txt")]
     named = (line.split() for line in _lines(KEPT / f"{FINDINGS}.txt"))
-    return found + [b64decode(rest[0]) if rest else b"" for name, *rest in named if name == target]
+    return inputs + [b64decode(rest[0]) if rest else b"" for name, *rest in named if name == target]
 
 
 def keep(target: str, inputs: Iterable[bytes]) -> None:
     """Make these the target's corpus."""
     KEPT.mkdir(parents=True, exist_ok=True)
-    chosen = sorted(set(inputs) - {b""}, key=lambda one: (len(one), one))
-    (KEPT / f"{target}.txt").write_text("".join(b64encode(one).decode() + "\n" for one in chosen))
+    chosen = sorted(set(inputs) - {b""}, key=lambda data: (len(data), data))
+    (KEPT / f"{target}.txt").write_text("".join(b64encode(data).decode() + "\n" for data in chosen))
 
 
 def _lines(file: Path) -> list[str]:

@@ -19,10 +19,10 @@ def run(name: str, flags: list[str]) -> None:
     with atheris.instrument_imports(include=list(LIBRARIES), enable_loader_override=False):
         from tests.fuzz.targets import target
 
-        found = target(name)
-    if found.prepare is not None:
-        found.prepare(atheris.instrument_func)
-    atheris.Setup([name, f"-max_len={found.max_bytes}", *flags], found.check)
+        fuzz_target = target(name)
+    if fuzz_target.prepare is not None:
+        fuzz_target.prepare(atheris.instrument_func)
+    atheris.Setup([name, f"-max_len={fuzz_target.max_bytes}", *flags], fuzz_target.check)
     atheris.Fuzz()
 
 

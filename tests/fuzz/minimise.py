@@ -21,13 +21,13 @@ ROOT = str(Path(__file__).resolve().parent.parent.parent)
 def minimised(inputs: Iterable[bytes], check: Callable[[bytes], None]) -> list[bytes]:
     """The inputs to be kept. Raises what `check` raises."""
     seen: set[Any] = set()
-    kept = []
-    for data in sorted(set(inputs), key=lambda one: (len(one), one)):
+    chosen = []
+    for data in sorted(set(inputs), key=lambda candidate: (len(candidate), candidate)):
         reached = _reached(data, check)
         if not reached <= seen:
             seen |= reached
-            kept.append(data)
-    return kept
+            chosen.append(data)
+    return chosen
 
 
 def _reached(data: bytes, check: Callable[[bytes], None]) -> set[Any]:

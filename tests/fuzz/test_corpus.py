@@ -15,17 +15,17 @@ MOST_KEPT = 1 << 20
 
 @for_each("name", NAMES)
 def test_inputs(name: str) -> None:
-    found = target(name)
-    inputs = [*corpus(name), b"", bytes(found.max_bytes), b"\xff" * found.max_bytes]
+    fuzz_target = target(name)
+    inputs = [*corpus(name), b"", bytes(fuzz_target.max_bytes), b"\xff" * fuzz_target.max_bytes]
     assert len(inputs) > 10
     for data in inputs:
-        found.check(data)  # modules and code compiled once do not count as memory of an input
+        fuzz_target.check(data)  # modules and code compiled once do not count as memory of an input
     tracemalloc.start()
     try:
         for data in inputs:
             before = tracemalloc.get_traced_memory()[0]
             tracemalloc.reset_peak()
-            found.check(data)
+            fuzz_target.check(data)
             taken = tracemalloc.get_traced_memory()[1] - before
             assert taken < MOST_MEMORY, f"{taken} bytes of memory for {data.hex()}"
     finally:

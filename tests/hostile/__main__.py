@@ -22,7 +22,9 @@ def main() -> int:
     options, pytest_arguments = parser.parse_known_args()
     attacks = [sys.executable, "-m", "pytest", "-q", "tests/hostile", "--deselect", "tests/hostile/test_fuzz.py"]
     without_floods = ["--deselect", "tests/hostile/test_floods.py", "--deselect", "tests/hostile/test_costs.py"]
-    commands = [[*attacks, "--listener", one, *without_floods, *pytest_arguments] for one in ("PLAINTEXT", "SASL_SSL")]
+    commands = [
+        [*attacks, "--listener", listener, *without_floods, *pytest_arguments] for listener in ("PLAINTEXT", "SASL_SSL")
+    ]
     commands.append([sys.executable, "-m", "tests.hostile.floods", "--seconds", str(options.seconds)])
     fuzz = [sys.executable, "-m", "tests.hostile.fuzz", "--jobs", str(options.jobs)]
     fuzz += ["--mutated", str(options.mutated), "--absurd", str(options.absurd)]

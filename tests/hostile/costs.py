@@ -93,8 +93,8 @@ class CostlyBroker:
         topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
         self.client.send(CreateTopicsRequest(topics=topics), 7)
         self.memory.advance(0)
-        (answer,) = self.client.answers()
-        assert isinstance(answer, CreateTopicsResponse)
+        (response,) = self.client.answers()
+        assert isinstance(response, CreateTopicsResponse)
 
     @staticmethod
     def _commits(count: int) -> list[OffsetCommitRequestPartition]:
@@ -104,9 +104,9 @@ class CostlyBroker:
         request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, topics=topics)
         self.client.send(request, 9)
         self.memory.advance(0)
-        (answer,) = self.client.answers()
-        assert isinstance(answer, OffsetCommitResponse)
-        assert answer.topics[0].partitions[0].error_code == 0
+        (response,) = self.client.answers()
+        assert isinstance(response, OffsetCommitResponse)
+        assert response.topics[0].partitions[0].error_code == 0
 
     def _join(self, group: str) -> None:
         protocol = JoinGroupRequestProtocol(name="range", metadata=b"")

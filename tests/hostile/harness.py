@@ -206,11 +206,11 @@ class HealthyClient:
         data = PartitionProduceData(index=0, records=self._batch)
         topic = TopicProduceData(name=HEALTHY_TOPIC, partition_data=[data])
         produced = self._ask(ProduceRequest(acks=1, timeout_ms=10_000, topic_data=[topic]), 9)
-        (answer,) = produced.responses[0].partition_responses
-        assert answer.error_code == 0, f"the healthy client got {answer}"
-        offset = answer.base_offset
-        wanted = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
-        topic = FetchRequestFetchTopic(topic=HEALTHY_TOPIC, partitions=[wanted])
+        (appended,) = produced.responses[0].partition_responses
+        assert appended.error_code == 0, f"the healthy client got {appended}"
+        offset = appended.base_offset
+        requested = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1000)
+        topic = FetchRequestFetchTopic(topic=HEALTHY_TOPIC, partitions=[requested])
         fetched = self._ask(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1000, topics=[topic]), 12)
         (partition,) = fetched.responses[0].partitions
         assert len(partition.records) == len(self._batch), f"the healthy client got {partition} at offset {offset}"

@@ -76,7 +76,7 @@ class SecuredVictim(Victim):
                 client(SaslHandshakeRequest(mechanism="PLAIN"), 1),
                 client(SaslAuthenticateRequest(auth_bytes=TOKEN), 2),
             ]
-            assert [one.error_code for one in answers] == [0, 0], answers
+            assert [response.error_code for response in answers] == [0, 0], answers
 
     def hello(self) -> bytes:
         """The first message of a client of TLS."""

@@ -52,12 +52,12 @@ def test_lookup_by_time_in_a_batch_that_lies_about_its_timestamps(victim) -> Non
         attacker = Attacker(victim, healthy)
         create(attacker, "lies", max_message_bytes="10000000")
         produce(attacker, "lies", lie)
-        wanted = ListOffsetsTopic(
+        requested = ListOffsetsTopic(
             name="lies", partitions=[ListOffsetsPartition(partition_index=0, timestamp=4_000_000)]
         )
         for _ in range(3):
-            found = attacker(ListOffsetsRequest(replica_id=-1, topics=[wanted]), 5)
-            assert found.topics[0].partitions[0].error_code == 0
+            response = attacker(ListOffsetsRequest(replica_id=-1, topics=[requested]), 5)
+            assert response.topics[0].partitions[0].error_code == 0
 
 
 def test_gzip_of_many_empty_members(victim) -> None:

@@ -63,19 +63,19 @@ VERSIONS = ["newest", pytest.param("oldest", marks=pytest.mark.soak)]
 def test_twice_the_elements_take_twice_the_calls(world: CostlyBroker, api: str, which: str) -> None:
     few, many = (of_version(which, cases(world.names, count, [api])) for count in (FEW, MANY))
     assert few
-    for one, other in zip(few, many, strict=True):
-        _calls(world, one)  # codecs are compiled with their first use
-        calls = _calls(world, one)
+    for case, other in zip(few, many, strict=True):
+        _calls(world, case)  # codecs are compiled with their first use
+        calls = _calls(world, case)
         more = _calls(world, other)
-        assert more <= MOST_GROWTH * calls + FIXED_CALLS, f"{one.name}: {calls} calls became {more}"
+        assert more <= MOST_GROWTH * calls + FIXED_CALLS, f"{case.name}: {calls} calls became {more}"
 
 
 def of_version(which: str, found: Iterable[Case]) -> list[Case]:
     """The cases of one version of an API: the newest, or the oldest."""
     every = list(found)
     versions = [case.version for case in every]
-    wanted = max(versions) if which == "newest" else min(versions)
-    return [case for case in every if case.version == wanted]
+    version = max(versions) if which == "newest" else min(versions)
+    return [case for case in every if case.version == version]
 
 
 def test_changes_of_twice_the_topics_take_twice_the_calls(world: CostlyBroker) -> None:

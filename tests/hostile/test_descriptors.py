@@ -19,7 +19,7 @@ def produce_to_all(client: Attacker, batch: bytes = build_batch([(1000, None, b"
     """A batch for each partition of the topic; gives the error codes."""
     data = [PartitionProduceData(index=index, records=batch) for index in range(PARTITIONS)]
     request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[TopicProduceData(name="many", partition_data=data)])
-    return {one.error_code for one in client(request, 9).responses[0].partition_responses}
+    return {partition.error_code for partition in client(request, 9).responses[0].partition_responses}
 
 
 def test_300_partitions_with_256_descriptors(start_victim) -> None:
@@ -27,18 +27,18 @@ def test_300_partitions_with_256_descriptors(start_victim) -> None:
     victim = start_victim(files=256)
     topics = [CreatableTopic(name="many", num_partitions=PARTITIONS, replication_factor=1)]
     with Attacker(victim) as client:
-        (made,) = client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
-        if made.error_code == 0:
+        (created,) = client(CreateTopicsRequest(topics=topics, timeout_ms=30_000), 7).topics
+        if created.error_code == 0:
             assert produce_to_all(client) == {0}  # the first batches, which need more
     with beside_healthy_client(victim) as healthy:
         client = Attacker(victim, healthy)
-        if made.error_code == 0:
+        if created.error_code == 0:
             assert produce_to_all(client) == {0}
     stop_in_grace(victim, 10.0)
     victim.start()
     with beside_healthy_client(victim) as healthy:
         client = Attacker(victim, healthy)
-        if made.error_code == 0:
+        if created.error_code == 0:
             assert produce_to_all(client) == {0}
     stop_in_grace(victim, 10.0)
 
@@ -60,17 +60,17 @@ def test_records_of_all_partitions_in_one_response(start_victim, sync) -> None:
                 FetchRequestFetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20)
                 for index in range(PARTITIONS)
             ]
-            asked = [FetchRequestFetchTopic(topic="many", partitions=partitions)]
-            request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=50 << 20, session_epoch=-1, topics=asked)
+            requested = [FetchRequestFetchTopic(topic="many", partitions=partitions)]
+            request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=50 << 20, session_epoch=-1, topics=requested)
             answers = client(request, 12).responses[0].partitions
-            assert {answer.error_code for answer in answers} == {0}
-            assert {len(answer.records or b"") for answer in answers} == {2 * len(large)}
+            assert {partition.error_code for partition in answers} == {0}
+            assert {len(partition.records or b"") for partition in answers} == {2 * len(large)}
     assert "Too many open files" not in victim.log()
     victim.kill9()
     victim.start()
     with beside_healthy_client(victim) as healthy:
         client = Attacker(victim, healthy)
-        assert {len(answer.records or b"") for answer in client(request, 12).responses[0].partitions} == {
+        assert {len(partition.records or b"") for partition in client(request, 12).responses[0].partitions} == {
             2 * len(large)
         }
     stop_in_grace(victim, 10.0)

@@ -37,7 +37,7 @@ def is_shared(flood: Flood) -> bool:
 @pytest.fixture(scope="module")
 def flooded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredVictim]:
     needs_linux()
-    keys = [one for flood in FLOODS if is_shared(flood) for one in flood.config.items()]
+    keys = [setting for flood in FLOODS if is_shared(flood) for setting in flood.config.items()]
     config = {key: value for key, value in keys if key not in DYNAMIC}
     victim = SecuredVictim(tmp_path_factory.mktemp("flooded") / "data", LISTENER, config=config)
     victim.start()
@@ -64,8 +64,8 @@ def alter(administrator: Attacker, operation: int, config: Mapping[str, str | No
         for key, value in config.items()
     ]
     of_all = IncrementalAlterConfigsRequestAlterConfigsResource(resource_type=BROKER, resource_name="", configs=changes)
-    (answer,) = administrator(IncrementalAlterConfigsRequest(resources=[of_all]), 1).responses
-    assert answer.error_code == 0, answer
+    (response,) = administrator(IncrementalAlterConfigsRequest(resources=[of_all]), 1).responses
+    assert response.error_code == 0, response
 
 
 def attack(victim: SecuredVictim, flood: Flood, folder: Path) -> None:

@@ -20,8 +20,8 @@ def test_partitions_made_and_deleted(start_victim, partitions) -> None:
     ]
     with beside_healthy_client(victim, stall_limit_s=STALL_LIMIT_S) as healthy:
         attacker = Attacker(victim, healthy)
-        made = attacker(CreateTopicsRequest(topics=topics, timeout_ms=60_000), 7)
-        assert {topic.error_code for topic in made.topics} == {0}
+        response = attacker(CreateTopicsRequest(topics=topics, timeout_ms=60_000), 7)
+        assert {topic.error_code for topic in response.topics} == {0}
         names = [topic.name for topic in topics]
         gone = attacker(DeleteTopicsRequest(topic_names=names, timeout_ms=60_000), 5)
         assert {topic.error_code for topic in gone.responses} == {0}

@@ -24,10 +24,10 @@ VALUE = 900_000
 
 def fetch(topic: str, offset: int = 0, wait_ms: int = 0, min_bytes: int = 0) -> FetchRequest:
     """A fetch of one partition."""
-    wanted = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+    requested = FetchRequestFetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
     return FetchRequest(
         max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=1 << 20,
-        topics=[FetchRequestFetchTopic(topic=topic, partitions=[wanted])],
+        topics=[FetchRequestFetchTopic(topic=topic, partitions=[requested])],
     )  # fmt: skip
 
 
@@ -43,12 +43,12 @@ def test_a_byte_at_a_time(victim) -> None:
     request = ApiVersionsRequest(client_software_name="slow", client_software_version="1")
     with beside_healthy_client(victim) as healthy:
         attackers = [Attacker(victim, healthy) for _ in range(SLOW)]
-        one = frame(request, 3, len(attackers[0].sent))
+        data = frame(request, 3, len(attackers[0].sent))
         for attacker in attackers:
             attacker.sent.append((18, 3))
-        for at in range(len(one)):
+        for at in range(len(data)):
             for attacker in attackers:
-                attacker.socket.sendall(one[at : at + 1])
+                attacker.socket.sendall(data[at : at + 1])
         for attacker in attackers:
             assert attacker.read().error_code == 0
 
@@ -71,11 +71,11 @@ def test_responses_that_are_not_read(victim) -> None:
         data = PartitionProduceData(index=0, records=batch)
         topic = TopicProduceData(name="unread", partition_data=[data])
         assert setup(ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic]), 9).responses
-        asked = frame(fetch("unread"), 12) * 200
+        requests = frame(fetch("unread"), 12) * 200
         for _ in range(20):
             attacker = Attacker(victim, healthy)
             attacker.socket.settimeout(1)
-            attacker.socket.sendall(asked)
+            attacker.socket.sendall(requests)
         healthy.settle()
 
 

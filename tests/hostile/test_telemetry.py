@@ -52,10 +52,10 @@ def scraped(_scraped: tuple[Victim, int]) -> tuple[Victim, int]:
 
 def push_as_somebody_new(attacker: Attacker, metrics: bytes) -> int:
     """Push as a client that the broker does not know yet, so that no push interval applies."""
-    asked = attacker(GetTelemetrySubscriptionsRequest(), 0)
+    subscription = attacker(GetTelemetrySubscriptionsRequest(), 0)
     request = PushTelemetryRequest(
-        client_instance_id=asked.client_instance_id,
-        subscription_id=asked.subscription_id,
+        client_instance_id=subscription.client_instance_id,
+        subscription_id=subscription.subscription_id,
         compression_type=ZSTD,
         metrics=zstandard.compress(metrics),
     )
@@ -63,8 +63,8 @@ def push_as_somebody_new(attacker: Attacker, metrics: bytes) -> int:
 
 
 def figure(port: int, name: str) -> float:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
-        lines = answer.read().decode().splitlines()
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as response:
+        lines = response.read().decode().splitlines()
     (line,) = (line for line in lines if line.startswith(f"{name} "))
     return float(line.split()[1])
 
@@ -87,10 +87,10 @@ def test_metrics_that_expand_to_gigabytes(scraped: tuple[Victim, int]) -> None:
     bomb = zstandard.compress(bytes(1 << 30))
     with beside_healthy_client(victim) as healthy:
         attacker = Attacker(victim, healthy)
-        asked = attacker(GetTelemetrySubscriptionsRequest(), 0)
+        subscription = attacker(GetTelemetrySubscriptionsRequest(), 0)
         request = PushTelemetryRequest(
-            client_instance_id=asked.client_instance_id,
-            subscription_id=asked.subscription_id,
+            client_instance_id=subscription.client_instance_id,
+            subscription_id=subscription.subscription_id,
             compression_type=ZSTD,
             metrics=bomb,
         )

@@ -44,9 +44,9 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def victim(request: pytest.FixtureRequest, stored: Path, tmp_path: Path) -> Iterator[Victim]:
     """A broker with a copy of that directory, not started."""
     shutil.copytree(stored, tmp_path / "data")
-    made = new_victim(request, tmp_path / "data")
-    yield made
-    made.stop()
+    started = new_victim(request, tmp_path / "data")
+    yield started
+    started.stop()
 
 
 def store(victim: Victim) -> None:

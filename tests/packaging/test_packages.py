@@ -61,8 +61,8 @@ def environment(tmp_path: Path) -> Environment:
 def files_of_the_package() -> set[str]:
     """The files of the tree that belong into the package: Python, and the data files that are read at run time."""
     suffixes = {".py", ".pyi", ".typed", ".xml", ".html", ".toml", ".json"}
-    found = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in suffixes)
-    own = (path.relative_to(ROOT) for path in found if path.resolve() == path and "__pycache__" not in path.parts)
+    paths = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in suffixes)
+    own = (path.relative_to(ROOT) for path in paths if path.resolve() == path and "__pycache__" not in path.parts)
     return {str(path) if path.parts[0] == "barnabas" else f"barnabas/{path}" for path in own}
 
 
@@ -98,8 +98,8 @@ def test_wheel_needs_no_compiler(
         assert [name for name in archive.getnames() if name.endswith(f"{ACCELERATOR}.c")]
     monkeypatch.setenv("CC", "/bin/false")
     environment.pip_install(str(sdist))
-    found = environment.run("from barnabas.wire.batches import plain_records; print(plain_records.valid_records)")
-    assert found == "None"
+    output = environment.run("from barnabas.wire.batches import plain_records; print(plain_records.valid_records)")
+    assert output == "None"
     check_serves(environment, tmp_path / "data")
 
 
@@ -157,8 +157,8 @@ def test_editable_installation_imports_the_tree(environment: Environment, tmp_pa
     environment.pip_install("--editable", str(tree))
     for name in LINKS:
         assert environment.imported_file(f"barnabas.{name}") == tree / name / "__init__.py"
-        found = environment.run(f"import importlib.util; print(importlib.util.find_spec({name!r}))")
-        assert found == "None", f"{name} can be imported without barnabas"
+        output = environment.run(f"import importlib.util; print(importlib.util.find_spec({name!r}))")
+        assert output == "None", f"{name} can be imported without barnabas"
     check_serves(environment, tmp_path / "data")
 
 

@@ -44,11 +44,11 @@ def install_wheel(shared: Path) -> Path:
     with (shared / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not installed.is_dir():
-            tree, wheels, made = copy_tree(shared / "tree"), shared / "wheels", shared / "made"
+            tree, wheels, target = copy_tree(shared / "tree"), shared / "wheels", shared / "made"
             _pip("wheel", "--no-build-isolation", "--wheel-dir", str(wheels), str(tree))
             (wheel,) = wheels.glob("*.whl")
-            _pip("install", "--target", str(made), str(wheel))
-            made.rename(installed)
+            _pip("install", "--target", str(target), str(wheel))
+            target.rename(installed)
     return installed
 
 
@@ -85,25 +85,25 @@ class PageEnvironment:
         With `clone`, Barnabas is the package of that directory, as after `pip install -e`.
         """
         seen: set[tuple[str, str]] = set()
-        for name, found in _closure(requirement, seen):
+        for name, dist in _closure(requirement, seen):
             if name == "barnabas" and clone is None:
-                (found,) = distributions(path=[str(install_wheel(shared))])
-            self._link(found, clone if name == "barnabas" else None)
+                (dist,) = distributions(path=[str(install_wheel(shared))])
+            self._link(dist, clone if name == "barnabas" else None)
 
-    def _link(self, found: Distribution, clone: Path | None) -> None:
-        base = Path(str(found.locate_file("")))
-        tops = {file.parts[0] for file in found.files or [] if file.parts[0] not in ("..", "__pycache__")}
+    def _link(self, dist: Distribution, clone: Path | None) -> None:
+        base = Path(str(dist.locate_file("")))
+        tops = {file.parts[0] for file in dist.files or [] if file.parts[0] not in ("..", "__pycache__")}
         if clone is not None:
             (self.site_packages / "barnabas.pth").write_text(f"{clone.resolve()}\n")
             tops = {top for top in tops if top.endswith(".dist-info")}
         for top in tops:
             self._symlink(self.site_packages / top, base / top)
-        points = found.entry_points.select(group="console_scripts")
+        points = dist.entry_points.select(group="console_scripts")
         for point in points:
             name = point.attr.partition(".")[0]
             script = _SCRIPT.format(python=self.python, module=point.module, name=name, attribute=point.attr)
             self._script(point.name, script)
-        for file in found.files or []:
+        for file in dist.files or []:
             if (
                 file.parts[-2:-1] == ("bin",)
                 and file.parts[0] == ".."
@@ -126,20 +126,20 @@ def _closure(requirement: Requirement, seen: set[tuple[str, str]]) -> Iterator[t
     """The distributions that a requirement stands for, each at least once."""
     name = canonicalize_name(requirement.name)
     try:
-        found = distribution(name)
+        dist = distribution(name)
     except PackageNotFoundError:
         raise LookupError(f"{requirement}: the tests' environment has no {name}; name it in the extra `test`") from None
-    if not requirement.specifier.contains(found.version, prereleases=True):
-        raise LookupError(f"{requirement}: the tests' environment has {found.version}")
+    if not requirement.specifier.contains(dist.version, prereleases=True):
+        raise LookupError(f"{requirement}: the tests' environment has {dist.version}")
     for extra in ("", *sorted(requirement.extras)):
         if (name, extra) in seen:
             continue
         seen.add((name, extra))
         if not extra:
-            yield name, found
-        elif canonicalize_name(extra) not in map(canonicalize_name, found.metadata.get_all("Provides-Extra") or []):
+            yield name, dist
+        elif canonicalize_name(extra) not in map(canonicalize_name, dist.metadata.get_all("Provides-Extra") or []):
             raise LookupError(f"{name} has no extra {extra}")
-        for line in found.requires or []:
+        for line in dist.requires or []:
             needed = Requirement(line)
             if needed.marker is None or needed.marker.evaluate({"extra": extra}):
                 yield from _closure(needed, seen)

@@ -85,7 +85,7 @@ class Follower:
 
     def with_ports(self, text: str) -> str:
         """The text with the ports of this test."""
-        return _PORT.sub(lambda found: self.ports[found[1]], text)
+        return _PORT.sub(lambda match: self.ports[match[1]], text)
 
     def write(self, block: Block, text: str) -> None:
         """Write a file of the page's directory."""
@@ -122,9 +122,9 @@ class Follower:
                 _end(process, signal.SIGKILL)
                 raise PageError(f"{block.place}: does not end\n{log.read_text(errors='replace')[-6000:]}") from None
         if bool(process.returncode) != (block.how == "fails"):
-            said = log.read_text(errors="replace")[-6000:]
-            said = f"{block.text}\n{output[-4000:]}{said}{self._broker_log()}"
-            raise PageError(f"{block.place}: exit code {process.returncode}\n{said}")
+            log_text = log.read_text(errors="replace")[-6000:]
+            log_text = f"{block.text}\n{output[-4000:]}{log_text}{self._broker_log()}"
+            raise PageError(f"{block.place}: exit code {process.returncode}\n{log_text}")
         return output + log.read_text(errors="replace") if block.how == "fails" else output
 
     def start(self, block: Block, text: str) -> None:
@@ -183,15 +183,15 @@ class Follower:
 
     def _variables(self, command: list[str]) -> dict[str, str]:
         """The variables of a fresh login, and variables that move default ports where no file configures them."""
-        kept = {name: os.environ[name] for name in ("JAVA_HOME", "LANG", "TMPDIR") if name in os.environ}
-        java = [str(Path(found).parent)] if (found := shutil.which("java")) else []
+        inherited = {name: os.environ[name] for name in ("JAVA_HOME", "LANG", "TMPDIR") if name in os.environ}
+        java = [str(Path(java_path).parent)] if (java_path := shutil.which("java")) else []
         path = os.pathsep.join([str(self.environment.bin), "/usr/local/bin", "/usr/bin", "/bin", *java])
         address = f"127.0.0.1:{self.ports['9092']}"
         moved = {"BARNABAS_BOOTSTRAP_SERVERS": address}
         if not any("--config" in word for word in command):
             moved["KAFKA_LISTENERS"] = f"PLAINTEXT://{address}"
         fixed = {"PATH": path, "HOME": str(self.home), "USER": "reader", SHARED: str(self.shared)}
-        return {**kept, **moved, **fixed, **self.variables}
+        return {**inherited, **moved, **fixed, **self.variables}
 
 
 def _accepts(port: int) -> bool:
@@ -252,8 +252,8 @@ def _check_targets(block: Block) -> None:
     """Each line is `make TARGET`, with a target of the Makefile."""
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for line in block.text.strip().splitlines():
-        found = _TARGET.fullmatch(line)
-        if found is None or found[1] not in targets:
+        match = _TARGET.fullmatch(line)
+        if match is None or match[1] not in targets:
             raise PageError(f"{block.place}: {line!r} is not `make TARGET` with one of {', '.join(sorted(targets))}")
 
 

@@ -49,11 +49,11 @@ def test_host_reaches_the_published_port(command: str) -> None:
 def test_compose_file_and_the_page_about_compose() -> None:
     variables = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["kafka"]["environment"]
     config = load({}, {name: str(value) for name, value in variables.items()}, None, in_container=True)
-    found = {way.dial for way in entrances(config.listeners, config.advertised_listeners, in_container=True)}
-    assert found == {"localhost:9092", "kafka:19092"}
+    addresses = {way.dial for way in entrances(config.listeners, config.advertised_listeners, in_container=True)}
+    assert addresses == {"localhost:9092", "kafka:19092"}
 
 
 def test_table_of_listeners_is_that_of_the_image() -> None:
     config = load({}, {}, None, in_container=True)
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", (ROOT / PAGE).read_text(), re.MULTILINE)
-    assert rows == [(one.name, str(one.port)) for one in config.listeners]
+    assert rows == [(listener.name, str(listener.port)) for listener in config.listeners]

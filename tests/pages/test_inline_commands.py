@@ -29,9 +29,9 @@ def commands_of(text: str) -> Iterator[str]:
     """The arguments after `barnabas` in each piece of inline code that is a command."""
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         for child in token.children or ():
-            found = _COMMAND.fullmatch(child.content) if child.type == "code_inline" else None
-            if found:
-                line = _END.split(found[1])[0].strip()
+            match = _COMMAND.fullmatch(child.content) if child.type == "code_inline" else None
+            if match:
+                line = _END.split(match[1])[0].strip()
                 choices = [word.split("|") for word in line.split(" ")]
                 yield from (" ".join(words) for words in product(*choices))
 
@@ -48,10 +48,10 @@ def mistake(line: str) -> str | None:
             rest = command.make_parser(context).parse_args(words)[1]
             if not rest:
                 return None
-            found = command.get_command(context, rest[0])
-            if found is None:
+            subcommand = command.get_command(context, rest[0])
+            if subcommand is None:
                 return f"there is no command {rest[0]}"
-            command, words = found, rest[1:]
+            command, words = subcommand, rest[1:]
             context = click.Context(command, parent=context, info_name=rest[0])
         command.make_parser(context).parse_args(words)
     except click.UsageError as error:
@@ -62,7 +62,7 @@ def mistake(line: str) -> str | None:
 @for_each("page", PAGES, ids=str)
 def test_commands_in_the_text_exist(page: Path) -> None:
     lines = list(dict.fromkeys(commands_of((ROOT / page).read_text())))
-    assert [f"{line}: {found}" for line in lines if (found := mistake(line))] == []
+    assert [f"{line}: {problem}" for line in lines if (problem := mistake(line))] == []
 
 
 @for_each(

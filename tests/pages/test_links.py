@@ -27,7 +27,7 @@ def _tokens(text: str) -> Iterator[Token]:
 
 def anchors_of(text: str) -> set[str]:
     """The anchors of a page: GitHub's of its headings, and anchors that are written as HTML."""
-    found: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
     anchors = set()
     is_heading = False
     for token in _tokens(text):
@@ -36,8 +36,8 @@ def anchors_of(text: str) -> set[str]:
         elif token.type == "inline" and is_heading:
             title = "".join(child.content for child in token.children or () if child.type in ("text", "code_inline"))
             slug = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
-            anchors.add(f"{slug}-{found[slug]}" if found[slug] else slug)
-            found[slug] += 1
+            anchors.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
+            seen[slug] += 1
             is_heading = False
         elif token.type in ("html_block", "html_inline"):
             anchors.update(_ANCHOR.findall(token.content))

@@ -130,5 +130,5 @@ def test_readme_holds_with_the_real_pip(tmp_path: Path) -> None:
 @for_each("page", PAGES)
 def test_exceptions_are_few_and_counted(page: str) -> None:
     blocks = [block for block in parse_blocks(PAGES[page], page) if block.how in ("skip", "soak", "targets")]
-    found = Counter(block.how for block in blocks)
-    assert found == EXCEPTIONS.get(page, {}), [f"{block.place}: {block.how} {block.argument}" for block in blocks]
+    counts = Counter(block.how for block in blocks)
+    assert counts == EXCEPTIONS.get(page, {}), [f"{block.place}: {block.how} {block.argument}" for block in blocks]

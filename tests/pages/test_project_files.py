@@ -35,9 +35,9 @@ def test_commands_of_a_workflow_exist(path: Path) -> None:
     jobs = _yaml(path)["jobs"]
     commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
     words = [word for command in commands if command.startswith("make ") for word in command.split()[1:]]
-    made = {word for word in words if "=" not in word}
-    assert made <= targets
-    assert {"test", "soak"} <= made
+    named = {word for word in words if "=" not in word}
+    assert named <= targets
+    assert {"test", "soak"} <= named
     for command in commands:
         for word in shlex.split(command):
             assert not word.startswith("tests/") or (ROOT / word).exists(), word

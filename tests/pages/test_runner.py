@@ -18,11 +18,11 @@ FENCE = "```"
 
 def page(*parts: str) -> str:
     """A page: each part `LANGUAGE|TEXT` is a block, the others are as they are."""
-    made = []
+    pieces = []
     for part in parts:
         language, bar, text = part.partition("|")
-        made.append(f"{FENCE}{language}\n{text}\n{FENCE}\n" if bar else part)
-    return "\n".join(made)
+        pieces.append(f"{FENCE}{language}\n{text}\n{FENCE}\n" if bar else part)
+    return "\n".join(pieces)
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +70,9 @@ def follow(environment: PageEnvironment, tmp_path: Path):
     ],
 )
 def test_a_page_that_does_not_hold_is_found(follow, parts: tuple[str, ...], said: str) -> None:
-    with pytest.raises(PageError) as found:
+    with pytest.raises(PageError) as caught:
         follow(*parts)
-    assert said in str(found.value)
+    assert said in str(caught.value)
 
 
 @for_each(
@@ -91,9 +91,9 @@ def test_a_page_that_does_not_hold_is_found(follow, parts: tuple[str, ...], said
     ],
 )
 def test_a_marker_without_meaning_is_refused(parts: tuple[str, ...], said: str) -> None:
-    with pytest.raises(PageError) as found:
+    with pytest.raises(PageError) as caught:
         parse_blocks(page(*parts), "page.md")
-    assert said in str(found.value)
+    assert said in str(caught.value)
 
 
 def test_blocks_share_directory_output_and_ports(follow) -> None:

@@ -72,7 +72,7 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """
 
     def run(*arguments: object, env: Mapping[str, object] | None = None) -> subprocess.CompletedProcess[str]:
-        given = ["pipeline", *map(str, arguments)]
+        argv = ["pipeline", *map(str, arguments)]
         with monkeypatch.context() as patch:
             patch.chdir(tmp_path)
             for name, value in (env or {}).items():
@@ -81,8 +81,8 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
                 else:
                     patch.setenv(name, str(value))
             with redirect_stdout(io.StringIO()) as stdout, redirect_stderr(io.StringIO()) as stderr:
-                code = main(given)
-        return subprocess.CompletedProcess(given, code, stdout.getvalue(), stderr.getvalue())
+                code = main(argv)
+        return subprocess.CompletedProcess(argv, code, stdout.getvalue(), stderr.getvalue())
 
     return run
 

@@ -36,8 +36,8 @@ def records(spark: Any, values: Sequence[bytes | str | tuple[Any, ...] | None]) 
     return frame_of(spark, [(*row[:-1], _headers(row[-1])) for row in rows], TYPES)
 
 
-def _headers(given: Sequence[tuple[str, bytes | None]] | None) -> list[dict[str, Any]] | None:
-    return None if given is None else [{"key": key, "value": value} for key, value in given]
+def _headers(headers: Sequence[tuple[str, bytes | None]] | None) -> list[dict[str, Any]] | None:
+    return None if headers is None else [{"key": key, "value": value} for key, value in headers]
 
 
 def plain(row: Any) -> dict[str, Any]:
@@ -55,12 +55,12 @@ def mistake(message: str) -> Iterator[None]:
     """Expect a MistakeError whose one-line text matches `message`."""
     from pyspark.errors import PySparkException
 
-    with pytest.raises(MistakeError, match=message) as found:  # noqa: PT012 - as a run does it
+    with pytest.raises(MistakeError, match=message) as caught:  # noqa: PT012 - as a run does it
         try:
             yield
         except PySparkException as error:
             raise sentence_of(error, "here") from error
-    text = str(found.value)
+    text = str(caught.value)
     assert "\n" not in text
     assert "SQLSTATE" not in text
     assert "_record" not in text

@@ -77,8 +77,8 @@ class Process:
 
 def run_here(spark: Any, job: str, bootstrap: str, config: Path) -> Run:
     """Run a job with `--once` in the session of the tests. Raises the errors of `run_job`."""
-    found = find_job(job)
-    run = Run(found, read_config(config, found.config), bootstrap)
+    definition = find_job(job)
+    run = Run(definition, read_config(config, definition.config), bootstrap)
     run_job(run, once=True, every=None, watch=lambda *_: None, spark=spark)
     return run
 

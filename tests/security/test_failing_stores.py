@@ -83,12 +83,12 @@ def test_a_reload_with_a_failure_keeps_the_old_certificate_and_is_tried_again(
             node.wait()
         if not files.has_failed:
             break
-        errors = [one for one in caplog.records if one.levelno >= logging.WARNING]
-        assert all(one.exc_info is None for one in errors)
+        errors = [record for record in caplog.records if record.levelno >= logging.WARNING]
+        assert all(record.exc_info is None for record in errors)
         if files.counted[-1].startswith("stat "):
             assert errors == []
         else:
-            assert [os.strerror(code) in one.getMessage() for one in errors] == [True], files.counted[-1]
+            assert [os.strerror(code) in record.getMessage() for record in errors] == [True], files.counted[-1]
             assert node.shown == SERVER.der
         node.wait()
         assert node.shown == renewed.der
@@ -103,7 +103,7 @@ def test_a_failure_that_stays_is_told_once(tmp_path: Path, caplog: pytest.LogCap
         with FailingCalls(tmp_path, 3) as files:
             node.wait()
         assert files.has_failed
-    (line,) = [one.getMessage() for one in caplog.records if one.levelno == logging.ERROR]
+    (line,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
     assert "the old ones stay: " in line
     node.wait()
     assert node.shown == renewed.der
@@ -128,7 +128,9 @@ def test_a_jwks_file_may_fail_at_the_start_and_later(
             refused(secure, signed(key_id="two", number=1))
             accepted(secure, signed())
         assert files.has_failed
-        (line,) = [one for one in caplog.records if "keys that verify tokens cannot be read" in one.getMessage()]
+        (line,) = [
+            record for record in caplog.records if "keys that verify tokens cannot be read" in record.getMessage()
+        ]
         assert line.exc_info is None
         secure.advance(MIN_REFRESH_S)
     refused(secure, signed(key_id="two", number=1))
@@ -159,7 +161,7 @@ def test_the_token_of_a_node_may_fail_at_the_start_and_later(
     for _ in range(2):
         with FailingCalls(tmp_path, 2, code):
             assert look() == "first"
-    assert [os.strerror(code) in one.getMessage() for one in caplog.records] == [True], "it is told once"
+    assert [os.strerror(code) in record.getMessage() for record in caplog.records] == [True], "it is told once"
     assert look() == "second"
     for wrong in ("", "two words", "\N{LATIN SMALL LETTER E WITH ACUTE}", "x" * 70_000):
         path.write_text(wrong)

@@ -43,7 +43,7 @@ def test_a_listeners_own_key_comes_before_the_brokers() -> None:
         "listener.name.other.ssl.keystore.certificate.chain": own.chain_pem,
     }
     identities = Tls(load(keys, {}, None)).identities
-    shown = {name: shakes_hands(one.context, one.client_context) for name, one in identities.items()}
+    shown = {name: shakes_hands(identity.context, identity.client_context) for name, identity in identities.items()}
     assert {name: side.getpeercert(binary_form=True) for name, side in shown.items()} == {
         "SSL": SERVER.der,
         "OTHER": own.der,
@@ -187,7 +187,7 @@ def test_an_incompatible_file_is_refused_once_and_the_old_one_stays(
     node.wait()
     node.wait()
     assert node.shown == SERVER.der
-    (record,) = [one for one in caplog.records if one.levelno == logging.ERROR]
+    (record,) = [entry for entry in caplog.records if entry.levelno == logging.ERROR]
     assert "New certificates of the listener SSL are refused, the old ones stay" in record.getMessage()
     assert sentence in record.getMessage()
     renewed = CA.sign("server")
@@ -208,9 +208,9 @@ def test_a_certificate_that_clients_will_refuse_is_told(
     renewed = CA.sign("server")
     renewed.write(node.key_store)
     node.wait()
-    told = [one.getMessage() for one in caplog.records if one.levelno == logging.WARNING]
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     start = "The certificate of the listener SSL is not valid now, clients will refuse it: "
-    assert told == ([] if sentence is None else [start + sentence] * 2)
+    assert warnings == ([] if sentence is None else [start + sentence] * 2)
     assert node.shown == renewed.der
 
 

@@ -116,17 +116,17 @@ async def test_large_batches_are_read_as_they_were_written(tmp_path: Path) -> No
             batch(bytes([number]) * size) for number, size in enumerate((10, 20_000, 65_536, 1_000_000, 5, 900_000))
         ]
         for records in sent:
-            answer = await peer.ask(produce("t", records), 9)
-            assert isinstance(answer, ProduceResponse)
-            assert answer.responses[0].partition_responses[0].error_code == 0
+            response = await peer.ask(produce("t", records), 9)
+            assert isinstance(response, ProduceResponse)
+            assert response.responses[0].partition_responses[0].error_code == 0
         assert await read(peer) == b"".join(records[16:] for records in sent)
 
 
 async def read(peer: Peer) -> bytes:
     """The batches of the topic `t` from the first CRC on: offsets, lengths and epochs left out."""
-    answer = await peer.ask(fetch("t", 0), 11)
-    assert isinstance(answer, FetchResponse)
-    got, position, parts = bytes(answer.responses[0].partitions[0].records or b""), 0, []
+    response = await peer.ask(fetch("t", 0), 11)
+    assert isinstance(response, FetchResponse)
+    got, position, parts = bytes(response.responses[0].partitions[0].records or b""), 0, []
     while position < len(got):
         end = position + 12 + int.from_bytes(got[position + 8 : position + 12], "big")
         parts.append(got[position + 16 : end])
@@ -145,17 +145,17 @@ async def test_a_client_that_does_not_read_delays_no_other(tmp_path: Path) -> No
         for _ in range(20):
             assert isinstance(await busy.ask(ASK, 3), ApiVersionsResponse)
         for _ in range(4):
-            answer = await lazy.receive(FetchResponse, 11)
-            assert isinstance(answer, FetchResponse)
-            assert len(answer.responses[0].partitions[0].records or b"") > 8_000_000
+            response = await lazy.receive(FetchResponse, 11)
+            assert isinstance(response, FetchResponse)
+            assert len(response.responses[0].partitions[0].records or b"") > 8_000_000
 
 
 @pytest.mark.trio
 async def test_what_is_not_in_the_page_cache_is_read_by_a_thread(tmp_path: Path, monkeypatch) -> None:
-    asked: list[int] = []
+    offsets: list[int] = []
 
     def is_cached(_fd: int, offset: int, _end: int) -> bool:
-        asked.append(offset)
+        offsets.append(offset)
         return False
 
     monkeypatch.setattr(page_cache, "is_cached", is_cached)
@@ -166,7 +166,7 @@ async def test_what_is_not_in_the_page_cache_is_read_by_a_thread(tmp_path: Path,
         for records in sent:
             await peer.ask(produce("t", records), 9)
         assert await read(peer) == b"".join(records[16:] for records in sent)
-        assert len(asked) > 2
+        assert len(offsets) > 2
 
 
 @pytest.mark.trio
@@ -251,7 +251,7 @@ async def test_a_client_without_tls_is_closed_with_one_line(tmp_path: Path, capl
         peer = await broker.dial_plain()
         await peer.stream.send_all(data)
         assert await peer.is_closed()
-    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    (record,) = [entry for entry in caplog.records if entry.levelno >= logging.WARNING]
     assert "(SSL handshake failed): the client does not speak TLS" in record.getMessage()
 
 
@@ -261,7 +261,7 @@ async def test_a_health_check_that_only_connects_is_not_logged(tmp_path: Path, c
         peer = await broker.dial_plain()
         peer.stream.socket.shutdown(socket.SHUT_WR)
         assert await peer.is_closed()
-    assert [one for one in caplog.records if one.levelno >= logging.WARNING] == []
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.trio
@@ -343,8 +343,8 @@ async def test_a_stop_sends_responses_and_says_that_it_is_the_end(tmp_path: Path
         while not any(connection.out for connection in broker.loopback.reactor._channels):
             await trio.lowlevel.checkpoint()
         broker.loopback.reactor.stop_reading()
-        answer = await peer.receive(FetchResponse, 11)
-        assert isinstance(answer, FetchResponse)
-        assert len(answer.responses[0].partitions[0].records or b"") > 5_000_000
+        response = await peer.receive(FetchResponse, 11)
+        assert isinstance(response, FetchResponse)
+        assert len(response.responses[0].partitions[0].records or b"") > 5_000_000
         assert await peer.stream.receive_some(1) == b""  # close_notify: without it trio raises BrokenResourceError
         await broker.loopback.reactor.wait_closed()

@@ -25,10 +25,10 @@ VALID_MS = int(dt.datetime(2026, 1, 1, tzinfo=dt.UTC).timestamp() * 1000)
 
 def shakes_hands(server: ssl.SSLContext, client: ssl.SSLContext, name: str = "localhost") -> ssl.SSLObject:
     """The client's side after a handshake. ssl.SSLError if it fails."""
-    one, two = ssl.MemoryBIO(), ssl.MemoryBIO()
-    asking = client.wrap_bio(one, two, server_hostname=name)
-    asked = server.wrap_bio(two, one, server_side=True)
-    for side in (asking, asked) * 3:
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(to_client, to_server, server_hostname=name)
+    accepting = server.wrap_bio(to_server, to_client, server_side=True)
+    for side in (asking, accepting) * 3:
         try:
             side.do_handshake()
         except ssl.SSLWantReadError:

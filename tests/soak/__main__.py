@@ -79,8 +79,8 @@ def _run(
         f"{load():.1f} processes for each CPU"
     )
     soak = Soak(parts, records, machine, jobs=options.jobs, has_network=options.network, after_each=write_page)
-    for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(one, lambda number, _: soak.interrupt(signal.Signals(number).name))
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signum, lambda number, _: soak.interrupt(signal.Signals(number).name))
     began = time.monotonic()
     outcome = soak(options.minutes)
     return _tell(outcome, (time.monotonic() - began) / 60)

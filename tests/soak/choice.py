@@ -49,7 +49,7 @@ def expected_s(part: Part, turn: str, calls: Sequence[Call], calibration: float,
         for call in _in_order(calls)
         if call.part == part.name and call.has_passed and call.seconds is not None and call.machine.calibration
     ]
-    if own := [seconds for one, seconds in measured if one == turn]:
+    if own := [seconds for measured_turn, seconds in measured if measured_turn == turn]:
         return statistics.median_high(own[-NEWEST:]) * speed
     return max((seconds for _, seconds in measured[-NEWEST:]), default=part.seconds) * speed
 

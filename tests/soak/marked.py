@@ -46,14 +46,14 @@ def other_files_with_mark(root: Path = ROOT) -> list[str]:
 def marked_names(source: str) -> set[str]:
     """The names that a module gives to what has the mark, or is made of something that has it."""
     statements = [(_defined(node), ast.unparse(node)) for node in ast.parse(source).body]
-    found: set[str] = set()
+    marked: set[str] = set()
     while True:
-        before = len(found)
+        before = len(marked)
         for names, text in statements:
-            if MARK.search(text) or _names_any(text, found):
-                found |= names
-        if len(found) == before:
-            return found
+            if MARK.search(text) or _names_any(text, marked):
+                marked |= names
+        if len(marked) == before:
+            return marked
 
 
 def _test_files(root: Path) -> Iterator[tuple[str, str]]:

@@ -17,8 +17,8 @@ class Count:
 
     def read(self, output: str) -> int | None:
         """The number; None if nothing matches."""
-        found = re.findall(self.pattern, output, re.MULTILINE)
-        return sum(int(number.replace(",", "")) for number in found) if found else None
+        numbers = re.findall(self.pattern, output, re.MULTILINE)
+        return sum(int(number.replace(",", "")) for number in numbers) if numbers else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,13 +54,15 @@ class Process:
         self._has_ended = threading.Event()
         variables, arguments = split(command)
         assert arguments[0] == "python", command
-        kept = {name: value for name, value in os.environ.items() if name not in _OWN}
+        inherited = {name: value for name, value in os.environ.items() if name not in _OWN}
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("wb") as file:
             self._process = subprocess.Popen(
                 [sys.executable, *arguments[1:]],
                 cwd=ROOT,
-                env=kept | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._folder)} | variables,
+                env=inherited
+                | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._folder)}
+                | variables,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
@@ -112,21 +114,23 @@ class Process:
         except ProcessLookupError:
             pass
         self._has_ended.wait(GRACE_S)
-        for one in {*started, *self._started()}:
+        for process in {*started, *self._started()}:
             try:
-                one.kill()
+                process.kill()
             except psutil.Error:
                 continue
 
     def _started(self) -> list[psutil.Process]:
         """It and its descendants, and those whose parents have ended: they have its folder in their environment."""
         try:
-            found = [psutil.Process(self._process.pid)]
-            found += found[0].children(recursive=True)
+            processes = [psutil.Process(self._process.pid)]
+            processes += processes[0].children(recursive=True)
         except psutil.Error:
-            found = []
-        known = {one.pid for one in found}
-        return found + [one for one in psutil.process_iter() if one.pid not in known and self._is_ours(one)]
+            processes = []
+        known = {process.pid for process in processes}
+        return processes + [
+            process for process in psutil.process_iter() if process.pid not in known and self._is_ours(process)
+        ]
 
     def _is_ours(self, process: psutil.Process) -> bool:
         try:

@@ -113,7 +113,7 @@ class Records:
 
     def _call(self, line: str, number: int) -> Call:
         try:
-            found = json.loads(line)
-            return Call(**found | {"machine": Machine(**found["machine"])})
+            values = json.loads(line)
+            return Call(**values | {"machine": Machine(**values["machine"])})
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self._path}, line {number}: {error}") from None

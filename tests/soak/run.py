@@ -119,17 +119,19 @@ class Soak:
     def _next(self) -> Planned | None:
         """The next call that can begin now: first calls that have failed before, then calls of the oldest part."""
         now = time.monotonic()
-        if any(one.planned.part.is_alone for one in self._running):
+        if any(running.planned.part.is_alone for running in self._running):
             return None
         limit = self._deadline
-        has_heavy = any(one.planned.part.is_heavy for one in self._running)
+        has_heavy = any(running.planned.part.is_heavy for running in self._running)
         for planned in (*self._failed_before(), *self._new()):
             if now + planned.expected_s > limit or (has_heavy and planned.part.is_heavy):
                 continue
             if not self._can_run(planned.part):
                 continue
             if planned.part.is_alone and self._running:
-                limit = min(limit, max(one.ends for one in self._running))  # a call that ends by then delays nothing
+                limit = min(
+                    limit, max(running.ends for running in self._running)
+                )  # a call that ends by then delays nothing
                 continue
             return planned
         return None
@@ -208,9 +210,9 @@ class Soak:
         planned = running.planned
         counts = {count.name: count.read(ended.output) for count in planned.part.counts}
         lacking = [count.name for count in planned.part.counts if count.is_required and counts[count.name] is None]
-        found = {name: number for name, number in counts.items() if number is not None}
+        known = {name: number for name, number in counts.items() if number is not None}
         code, output = ended.code, ended.output.splitlines()
-        if planned.part.is_pytest and (code == NO_TESTS or (code == 0 and not found)):
+        if planned.part.is_pytest and (code == NO_TESTS or (code == 0 and not known)):
             return None
         if code == 0 and lacking:
             code = WITHOUT_COUNTS
@@ -228,7 +230,7 @@ class Soak:
             load=round(load(), 1),
             code=code,
             machine=self._machine,
-            counts=found,
+            counts=known,
             tail=[line[:300] for line in output[-TAIL:]] if code else [],
         )
 
@@ -249,8 +251,8 @@ class Soak:
         """Stop what runs, all at the same time; what has ended meanwhile is recorded."""
         self._outcome.is_interrupted = True
         by = f" by {self._interrupted_by}" if self._interrupted_by else ""
-        self._say(f"interrupted{by}: stopping {', '.join(one.planned.part.name for one in self._running)}")
-        stops = [threading.Thread(target=one.process.stop) for one in self._running]
+        self._say(f"interrupted{by}: stopping {', '.join(running.planned.part.name for running in self._running)}")
+        stops = [threading.Thread(target=running.process.stop) for running in self._running]
         for thread in stops:
             thread.start()
         for thread in stops:

@@ -59,7 +59,11 @@ def test_all_turns_come_before_one_comes_again() -> None:
     calls = []
     for day in range(1, 9):
         calls.append(call("a", day=day, turn=next_turn(turns, 31 * day, calls)))
-    assert sorted(one.turn for one in calls[:4]) == sorted(one.turn for one in calls[4:]) == list("wxyz")
+    assert (
+        sorted(made_call.turn for made_call in calls[:4])
+        == sorted(made_call.turn for made_call in calls[4:])
+        == list("wxyz")
+    )
 
 
 def test_a_call_is_expected_to_take_what_the_newest_ones_took() -> None:
@@ -90,7 +94,7 @@ def test_a_turn_is_expected_to_take_what_it_took_or_the_longest_of_others() -> N
 
 @pytest.mark.parametrize("minutes", [1, 5])
 def test_much_of_what_was_never_run_fits_into_few_minutes(minutes: int) -> None:
-    parts = [one for one in PARTS if not one.is_pytest]
-    fitting = [one for one in parts if one.seconds <= minutes * 60]
+    parts = [part for part in PARTS if not part.is_pytest]
+    fitting = [part for part in parts if part.seconds <= minutes * 60]
     assert len(fitting) >= {1: 15, 5: len(parts)}[minutes]
-    assert sum(one.seconds for one in PARTS[:5]) <= 5 * 60, "the first five, one after the other"
+    assert sum(part.seconds for part in PARTS[:5]) <= 5 * 60, "the first five, one after the other"

@@ -24,7 +24,7 @@ def test_the_page_is_fresh() -> None:
 
 
 def test_the_figures_of_the_old_ledger_are_kept() -> None:
-    old = [one for one in Records().calls if one.version == "9f17af0b0bed"]
+    old = [call for call in Records().calls if call.version == "9f17af0b0bed"]
     assert len(old) == 33
     sums = {figure.name: total(figure, old) for figure in FIGURES}
     assert sums["acknowledged records, none lost"] == 401_549 + 447_631 + 205_398 + 500_334 + 310_054

@@ -101,8 +101,8 @@ def test_marks_are_found_in_files_and_by_way_of_a_conftest(tmp_path: Path) -> No
             "b/helpers.py": f"LONG = {mark}\n",
         },
     )
-    found = ["a/test_marked.py", "b/below/test_by_way_of_another.py", "b/test_fixture.py", "b/test_used.py"]
-    assert files_with_mark(tmp_path) == [f"tests/{name}" for name in found]
+    paths = ["a/test_marked.py", "b/below/test_by_way_of_another.py", "b/test_fixture.py", "b/test_used.py"]
+    assert files_with_mark(tmp_path) == [f"tests/{name}" for name in paths]
     assert marked_names((tmp_path / "tests/b/conftest.py").read_text()) == {"_LONG", "KINDS", "cluster", "topic"}
     assert other_files_with_mark(tmp_path) == ["tests/b/helpers.py"]
 
@@ -118,5 +118,5 @@ def test_files_whose_sizes_the_environment_sets_are_found(tmp_path: Path) -> Non
             "storage/test_plain.py": "from tests.support.logs.log_driver import append\n",
         },
     )
-    found = ("storage/test_shared.py", "test_own.py", "test_property.py")
-    assert files_with_sizes(tmp_path) == [f"tests/{name}" for name in found]
+    paths = ("storage/test_shared.py", "test_own.py", "test_property.py")
+    assert files_with_sizes(tmp_path) == [f"tests/{name}" for name in paths]

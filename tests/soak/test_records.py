@@ -15,8 +15,8 @@ from tests.soak.records import Records, commit, open_failures, product_version
 def test_calls_are_read_as_they_were_written(tmp_path: Path) -> None:
     calls = [call(day=1, counts={"things": 5}), call(day=2, code=-1)]
     records = Records(tmp_path / "proof.jsonl")
-    for one in calls:
-        records.add(one)
+    for entry in calls:
+        records.add(entry)
     assert records.calls == Records(tmp_path / "proof.jsonl").calls == calls
 
 

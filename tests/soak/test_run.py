@@ -55,8 +55,8 @@ def once(soak: Soak, parts: int, minutes: float = 60) -> Outcome:
 def test_parts_are_called_in_turn_with_new_seeds_and_recorded(soak, records: Records) -> None:
     outcome = once(soak(part("a"), part("b")), 4)
     seeds = [(name, seed_of(ON, name, number)) for number in (1, 2) for name in "ab"]
-    assert [(one.part, one.seed) for one in outcome.calls[:4]] == seeds
-    assert [one.counts for one in outcome.calls[:4]] == [{"things": seed} for _, seed in seeds]
+    assert [(call.part, call.seed) for call in outcome.calls[:4]] == seeds
+    assert [call.counts for call in outcome.calls[:4]] == [{"things": seed} for _, seed in seeds]
     assert Records(records._path).calls[:4] == outcome.calls[:4]
     first = outcome.calls[0]
     assert (first.code, first.commit, first.version, first.machine) == (0, commit(), product_version(), MACHINE)
@@ -69,9 +69,9 @@ def test_parts_are_called_in_turn_with_new_seeds_and_recorded(soak, records: Rec
 def test_the_same_command_goes_on_where_it_was_interrupted(soak, records: Records) -> None:
     interrupted = soak(part("a"), FOREVER, jobs=2)
     assert once(interrupted, 1).is_interrupted
-    assert {one.part for one in records.calls} == {"a"}, "what was stopped is not recorded"
+    assert {call.part for call in records.calls} == {"a"}, "what was stopped is not recorded"
     again = once(soak(part("a"), part("waits"), jobs=1), 1)
-    assert [(one.part, one.seed) for one in again.calls[:1]] == [("waits", seed_of(ON, "waits", 1))]
+    assert [(call.part, call.seed) for call in again.calls[:1]] == [("waits", seed_of(ON, "waits", 1))]
 
 
 def test_an_interruption_stops_what_a_call_has_started(soak, capsys) -> None:
@@ -81,14 +81,14 @@ def test_an_interruption_stops_what_a_call_has_started(soak, capsys) -> None:
     interrupted.interrupt()
     assert interrupted(60).is_interrupted
     assert "interrupted: stopping nested, waits" in capsys.readouterr().out
-    left = set(psutil.Process().children(recursive=True)) - before
-    assert [one for one in left if one.status() != psutil.STATUS_ZOMBIE] == []
+    remaining = set(psutil.Process().children(recursive=True)) - before
+    assert [process for process in remaining if process.status() != psutil.STATUS_ZOMBIE] == []
 
 
 def test_a_call_is_not_begun_that_is_expected_to_end_too_late(soak) -> None:
     long, short = part("long", seconds=601), part("short", seconds=1)
     outcome = once(soak(long, short), 1, minutes=10)
-    assert {one.part for one in outcome.calls} == {"short"}
+    assert {call.part for call in outcome.calls} == {"short"}
     assert soak(long)(10).calls == []
 
 
@@ -107,7 +107,7 @@ def test_what_has_failed_is_run_first_with_its_seed_until_it_passes(soak, record
     records.add(call("says", code=1, seed=7, command=says.command_of(7, "")))
     records.add(call("gone", code=1))
     outcome = once(soak(part("new"), says), 2)
-    assert [(one.part, one.seed) for one in outcome.calls[:2]] == [("says", 7), ("new", seed_of(ON, "new", 1))]
+    assert [(entry.part, entry.seed) for entry in outcome.calls[:2]] == [("says", 7), ("new", seed_of(ON, "new", 1))]
     assert "has failed on c: " in capsys.readouterr().out
     assert once(soak(part("new"), says), 1).calls[0].seed != 7
 
@@ -122,7 +122,7 @@ def test_what_has_failed_is_run_first_with_its_seed_until_it_passes(soak, record
 )
 def test_a_call_without_counts_or_over_its_limit_has_failed(soak, script: str, options: dict, code: int) -> None:
     outcome = soak(part("bad", script, **options))(60)
-    assert [one.code for one in outcome.calls] == [code]
+    assert [call.code for call in outcome.calls] == [code]
 
 
 def test_a_file_without_such_a_test_is_no_failure(soak) -> None:
@@ -190,8 +190,8 @@ def test_two_calls_of_one_part_at_a_time_have_seeds_and_turns_of_their_own(soak)
     for _ in range(2):
         planned.append(running._next())
         running._begin(planned[-1])
-    assert [one.seed for one in planned] == [seed_of(ON, "a", 1), seed_of(ON, "a", 2)]
-    assert {one.turn for one in planned} == {"x", "y"}
+    assert [entry.seed for entry in planned] == [seed_of(ON, "a", 1), seed_of(ON, "a", 2)]
+    assert {entry.turn for entry in planned} == {"x", "y"}
     running._stop()
 
 

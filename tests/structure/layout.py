@@ -73,20 +73,20 @@ class Layout:
             self._settle(layer, dict.fromkeys(layer, 0.0))
         for sweep in range(SWEEPS * 4):
             for layer in self.layers if sweep % 2 == 0 else self.layers[::-1]:
-                wanted = {
+                positions = {
                     name: _mean([self.x[other] for other in self._above[name] + self._below[name]], self.x[name])
                     for name in layer
                 }
-                self._settle(layer, wanted)
-        left = min(self.x.values())
+                self._settle(layer, positions)
+        leftmost = min(self.x.values())
         for name in self.x:
-            self.x[name] -= left
+            self.x[name] -= leftmost
 
-    def _settle(self, layer: list[str], wanted: dict[str, float]) -> None:
+    def _settle(self, layer: list[str], positions: dict[str, float]) -> None:
         """Place the layer as near as possible to `wanted`, in its order; colliding neighbours share the shift."""
         groups: list[tuple[float, int, list[str]]] = []  # sum of the wanted offsets of the start, members
         for name in layer:
-            groups.append((wanted[name], 1, [name]))
+            groups.append((positions[name], 1, [name]))
             while len(groups) > 1 and self._collide(groups[-2], groups[-1]):
                 (first, count, members), (second, other, more) = groups[-2], groups[-1]
                 shift = sum(_gap(*pair) for pair in pairwise([*members, more[0]]))

@@ -52,12 +52,12 @@ def room_edges() -> tuple[set[str], Edges]:
 
 def against_the_direction(rooms: set[str], edges: Edges) -> Edges:
     """The imports that have to be left out so that no room imports another that imports it, the fewest first."""
-    left = Counter(edges)
+    remaining = Counter(edges)
     upward: Edges = Counter()
-    while found := circles(_graph(rooms, left)):
-        inside = [edge for edge in left if any(set(edge) <= circle for circle in found)]
-        edge = min(inside, key=lambda edge: (left[edge], edge))
-        upward[edge] = left.pop(edge)
+    while cycles := circles(_graph(rooms, remaining)):
+        inside = [edge for edge in remaining if any(set(edge) <= circle for circle in cycles)]
+        edge = min(inside, key=lambda edge: (remaining[edge], edge))
+        upward[edge] = remaining.pop(edge)
     return upward
 
 

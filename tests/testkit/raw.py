@@ -40,14 +40,14 @@ class Raw:
     def api_versions(self, version: int) -> ApiVersionsResponse:
         """ApiVersions; one of a version after 3 is read as version 0, which says that it is not served."""
         request = ApiVersionsRequest(client_software_name="raw", client_software_version="1")
-        answer = self.ask(request, version, 0 if version > 3 else None)
-        assert isinstance(answer, ApiVersionsResponse)
-        return answer
+        response = self.ask(request, version, 0 if version > 3 else None)
+        assert isinstance(response, ApiVersionsResponse)
+        return response
 
     def consumer_group_heartbeat(self, version: int) -> ConsumerGroupHeartbeatResponse | None:
         """A first heartbeat."""
         request = ConsumerGroupHeartbeatRequest(group_id="g", rebalance_timeout_ms=1000, subscribed_topic_names=["t"])
         request.topic_partitions = []
-        answer = self.ask(request, version)
-        assert answer is None or isinstance(answer, ConsumerGroupHeartbeatResponse)
-        return answer
+        response = self.ask(request, version)
+        assert response is None or isinstance(response, ConsumerGroupHeartbeatResponse)
+        return response

@@ -208,11 +208,11 @@ def test_each_kind_of_damage_is_found_where_it_is_and_can_be_repaired(
     assert code == DAMAGED
     assert any(line.startswith(f"damage: {path}") for line in out.splitlines()), out
     assert "t             1" in out or " ok" in out
-    code, said, _ = run("recover", data.path, "--dry-run")
+    code, report, _ = run("recover", data.path, "--dry-run")
     assert code == DAMAGED
     assert data.files() == before, "neither has changed anything"
     code, out, _ = run("recover", data.path)
-    assert (code, out) == (0, f"{said}t-0: repaired\n")
+    assert (code, out) == (0, f"{report}t-0: repaired\n")
     code, out, _ = run("check", data.path)
     assert (code, [line for line in out.splitlines() if line.startswith("damage")]) == (0, [])
     log = opened(data)
@@ -220,7 +220,7 @@ def test_each_kind_of_damage_is_found_where_it_is_and_can_be_repaired(
     remaining = values_from(log, log.log_start_offset)
     assert set(remaining) <= set(data.values)
     lost = {offset for offset, _ in data.values} - {offset for offset, _ in remaining}
-    assert all(f"from offset {first}" in said for first in lost if first - 1 not in lost), said
+    assert all(f"from offset {first}" in report for first in lost if first - 1 not in lost), report
     assert bool(lost) == (damage in (cut_off_a_byte, change_a_record, lose_a_segment, lose_the_partition))
 
 

@@ -117,7 +117,7 @@ def test_same_messages_as_kcat(call, broker, topic_name, tmp_path: Path, options
     content = b"a:1\nb:2\n\nc:\n:d\nlast\r\nx:y:z"
     (tmp_path / "file").write_bytes(content)
     outputs = []
-    programs = [lambda *one: call("cat", *one, stdin=content), lambda *one: _kcat(broker, *one, stdin=content)]
+    programs = [lambda *words: call("cat", *words, stdin=content), lambda *words: _kcat(broker, *words, stdin=content)]
     for number, produce in enumerate(programs):
         name = topic_name(f"same-{number}")
         call("topic", "create", name, "-p", "4").ok()

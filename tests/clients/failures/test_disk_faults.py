@@ -113,26 +113,26 @@ def fill(client: RawClient, topic: str, numbers: Iterator[int]) -> list[int]:
 
 def read_all(client: RawClient, topic: str) -> list[int]:
     """The numbers of all records of a topic, in order."""
-    found: list[int] = []
+    numbers: list[int] = []
     offset = 0
     while True:
-        answer = client(fetch(at(offset, max_bytes=4 << 20), topic=topic), 11).responses[0].partitions[0]
-        assert answer.error_code == 0
-        records = values(answer)
+        partition = client(fetch(at(offset, max_bytes=4 << 20), topic=topic), 11).responses[0].partitions[0]
+        assert partition.error_code == 0
+        records = values(partition)
         if not records:
-            return found
-        found += [int((value or b"")[:8]) for _, value in records]
+            return numbers
+        numbers += [int((value or b"")[:8]) for _, value in records]
         offset = records[-1][0] + 1
 
 
 def first_record(client: RawClient, topic: str) -> tuple[int, bytes]:
     """The offset and the value of the first record of a topic from which retention may delete concurrently."""
-    asked = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-2)])
+    requested = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=0, timestamp=-2)])
     while True:
-        earliest = client(ListOffsetsRequest(replica_id=-1, topics=[asked]), 7).topics[0].partitions[0].offset
-        answer = client(fetch(at(earliest), topic=topic), 11).responses[0].partitions[0]
-        if answer.error_code != E.OFFSET_OUT_OF_RANGE:
-            return earliest, values(answer)[0][1] or b""
+        earliest = client(ListOffsetsRequest(replica_id=-1, topics=[requested]), 7).topics[0].partitions[0].offset
+        partition = client(fetch(at(earliest), topic=topic), 11).responses[0].partitions[0]
+        if partition.error_code != E.OFFSET_OUT_OF_RANGE:
+            return earliest, values(partition)[0][1] or b""
 
 
 def counting() -> Iterator[int]:
@@ -297,8 +297,8 @@ def test_without_file_descriptors_logs_work_and_connections_wait(
         assert send(client, "t", number) == 0
     assert len(list((tmp_path / "data" / "t-0").glob("*.log"))) > 1
     wait_for(lambda: "Cannot accept connections for now" in server.log(), "a line about connections that wait")
-    for one in crowd:
-        one.close()
+    for connection in crowd:
+        connection.close()
     late = connect(server)
     assert read_all(late, "t") == list(range(40))
     assert "Traceback" not in server.log()

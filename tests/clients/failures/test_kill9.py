@@ -94,8 +94,8 @@ class Group:
     def check(self):
         """Assert that the committed offset is the last acknowledged one, or the one in progress at the kill."""
         self.committing.join()
-        (found,) = self._retry(lambda: self.consumer.committed([TopicPartition(self.topic, 0)], timeout=10))
-        assert found.offset == self.offset
+        (committed,) = self._retry(lambda: self.consumer.committed([TopicPartition(self.topic, 0)], timeout=10))
+        assert committed.offset == self.offset
 
     @staticmethod
     def _retry(call):
@@ -129,8 +129,8 @@ def test_acknowledged_records_survive_kill_9(start_broker, topic_name, policy):
     server = start_broker(config={**BROKER, "barnabas.log.sync": policy})
     topic, compacted = topic_name("kill9"), topic_name("kill9-compacted")
     admin = AdminClient({"bootstrap.servers": server.bootstrap})
-    made = admin.create_topics([NewTopic(topic, PARTITIONS), NewTopic(compacted, 1, config=COMPACTED)])
-    for future in made.values():
+    futures = admin.create_topics([NewTopic(topic, PARTITIONS), NewTopic(compacted, 1, config=COMPACTED)])
+    for future in futures.values():
         future.result(30)
     load, group = Load(server.bootstrap, topic, compacted), Group(server.bootstrap, topic)
     began = time.monotonic()

@@ -40,7 +40,7 @@ class TestPlan:
         kills = [plan.next(3) for _ in range(200)]
         session_s = int(killer.SETTINGS["broker.session.timeout.ms"]) / 1000
         for broker in (1, 2, 3):
-            pauses = [pause_s for one, pause_s in kills if one == broker]
+            pauses = [pause_s for killed, pause_s in kills if killed == broker]
             assert min(pauses) == 0
             assert session_s < max(pauses) <= killer.LONGEST_PAUSE_S
         assert {broker for broker, _ in kills} == {1, 2, 3}
@@ -49,13 +49,13 @@ class TestPlan:
 class TestClusters:
     def test_a_cluster_that_does_not_run_is_left_alone(self) -> None:
         assert not killer.is_in_sync(Stopped())
-        with killer.Killer(0.0, 7) as one:
+        with killer.Killer(0.0, 7) as active_killer:
             cluster = Stopped()
-            one.take(cluster)
-            one.leave(cluster)
-            one.leave(cluster)
-        assert one.kills == 0
-        assert one.findings == []
+            active_killer.take(cluster)
+            active_killer.leave(cluster)
+            active_killer.leave(cluster)
+        assert active_killer.kills == 0
+        assert active_killer.findings == []
 
 
 class TestArguments:
@@ -78,7 +78,7 @@ def test_a_suite_under_kills() -> None:
     options = ["--brokers", "3", "--kill-every", "4", "--kill-seed", "7", "--rounds", "2", "-p", "no:cacheprovider"]
     done = asked("transactions", *options, "-k", "readers_see or exactly_once_copy or zombie")
     assert done.returncode == 0, done.stdout + done.stderr
-    found = re.search(r"^transactions: (\d+) kills in 2 rounds$", done.stdout, re.MULTILINE)
-    assert found is not None, done.stdout
-    assert int(found[1]) >= 1
-    assert int(found[1]) == len(re.findall(r"kill \d+: broker [123]", done.stdout))
+    match = re.search(r"^transactions: (\d+) kills in 2 rounds$", done.stdout, re.MULTILINE)
+    assert match is not None, done.stdout
+    assert int(match[1]) >= 1
+    assert int(match[1]) == len(re.findall(r"kill \d+: broker [123]", done.stdout))

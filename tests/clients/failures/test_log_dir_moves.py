@@ -48,11 +48,11 @@ class Mover:
 
     def where(self, topic: str) -> list[tuple[str, bool]]:
         """The directories of a topic's replicas, and whether each is a future one."""
-        answer = self.ask(DescribeLogDirsRequest(topics=None), 4)
+        response = self.ask(DescribeLogDirsRequest(topics=None), 4)
         return [
-            (one.log_dir, part.is_future_key)
-            for one in answer.results
-            for name in one.topics
+            (log_dir.log_dir, part.is_future_key)
+            for log_dir in response.results
+            for name in log_dir.topics
             if name.name == topic
             for part in name.partitions
         ]
@@ -66,8 +66,8 @@ class Mover:
         request = AlterReplicaLogDirsRequest(
             dirs=[AlterReplicaLogDir(path=target, topics=[AlterReplicaLogDirTopic(name=topic, partitions=[0])])]
         )
-        answer = self.ask(request, 2)
-        assert answer.results[0].partitions[0].error_code == 0
+        response = self.ask(request, 2)
+        assert response.results[0].partitions[0].error_code == 0
         return target
 
     def until_moved(self, topic: str, target: str) -> None:
@@ -103,9 +103,9 @@ def test_moves_under_load_and_kills_lose_nothing(tmp_path: Path, sync: str) -> N
 
 @pytest.fixture
 def mover(tmp_path: Path) -> Iterator[Mover]:
-    made = Mover(tmp_path)
-    yield made
-    made.server.stop()
+    started = Mover(tmp_path)
+    yield started
+    started.server.stop()
 
 
 @pytest.mark.jvm
@@ -119,14 +119,14 @@ def test_kafkas_tools_move_replicas_and_show_them(mover: Mover, tmp_path: Path) 
     tools = Tools(mover.server.bootstrap)
     reassign = ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file)
     throttle = ("--replica-alter-log-dirs-throttle", "10000000")
-    told = tools.run(*reassign, "--execute", *throttle)
-    assert "Successfully started moving log directory" in told
+    output = tools.run(*reassign, "--execute", *throttle)
+    assert "Successfully started moving log directory" in output
     mover.until_moved("t", target)
-    told = tools.run(*reassign, "--verify")
-    assert "completed successfully" in told
-    told = tools.run("LogDirsCommand", "--describe", "--topic-list", "t")
-    described = json.loads(told[told.index("{") : told.rindex("}") + 1])
-    dirs = {one["logDir"]: one["partitions"] for one in described["brokers"][0]["logDirs"]}
-    assert [one["partition"] for one in dirs[target]] == ["t-0"]
+    output = tools.run(*reassign, "--verify")
+    assert "completed successfully" in output
+    output = tools.run("LogDirsCommand", "--describe", "--topic-list", "t")
+    described = json.loads(output[output.index("{") : output.rindex("}") + 1])
+    dirs = {entry["logDir"]: entry["partitions"] for entry in described["brokers"][0]["logDirs"]}
+    assert [entry["partition"] for entry in dirs[target]] == ["t-0"]
     assert dirs[target][0]["isFuture"] is False
     assert dirs[current] == []

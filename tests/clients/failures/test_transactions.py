@@ -213,8 +213,8 @@ def test_an_exactly_once_copy(broker, topic_name):
     CopyLoop(broker.bootstrap, source, target).run(200)
     everything = Counter(map(str, range(200)))
     deadline = Deadline("all copies", DEADLINE_S)
-    while (found := Counter(read_all(broker.bootstrap, target, 2))) != everything:
-        assert found <= everything
+    while (copies := Counter(read_all(broker.bootstrap, target, 2))) != everything:
+        assert copies <= everything
         deadline.check()  # a leader that was killed gets the last commit's marker when it is back
 
 

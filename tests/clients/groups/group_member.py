@@ -50,7 +50,7 @@ def run_confluent_kafka(options, diary, is_over):
     consumer = Consumer(settings)
 
     def recorder(event):
-        return lambda _, partitions: diary.write(event, partitions=[one.partition for one in partitions])
+        return lambda _, partitions: diary.write(event, partitions=[partition.partition for partition in partitions])
 
     consumer.subscribe(
         [options["topic"]], on_assign=recorder("assigned"), on_revoke=recorder("revoked"), on_lost=recorder("lost")
@@ -87,10 +87,10 @@ def run_kafka_python(options, diary, is_over):
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_assigned(self, assigned):
-            diary.write("assigned", partitions=sorted(one.partition for one in assigned))
+            diary.write("assigned", partitions=sorted(assigned_partition.partition for assigned_partition in assigned))
 
         def on_partitions_revoked(self, revoked):
-            diary.write("revoked", partitions=sorted(one.partition for one in revoked))
+            diary.write("revoked", partitions=sorted(assigned_partition.partition for assigned_partition in revoked))
 
     consumer = KafkaConsumer(
         bootstrap_servers=options["bootstrap"],
@@ -132,10 +132,10 @@ async def _run_aiokafka(options, diary, is_over):
 
     class Listener(ConsumerRebalanceListener):
         def on_partitions_assigned(self, assigned):
-            diary.write("assigned", partitions=sorted(one.partition for one in assigned))
+            diary.write("assigned", partitions=sorted(topic_partition.partition for topic_partition in assigned))
 
         def on_partitions_revoked(self, revoked):
-            diary.write("revoked", partitions=sorted(one.partition for one in revoked))
+            diary.write("revoked", partitions=sorted(topic_partition.partition for topic_partition in revoked))
 
     consumer = AIOKafkaConsumer(
         bootstrap_servers=options["bootstrap"],

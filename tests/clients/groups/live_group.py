@@ -130,31 +130,37 @@ class Group:
 
     def described(self):
         """The group in the answer of DescribeGroups, over a new connection, since the broker may have restarted."""
-        asked = DescribeGroupsRequest(groups=[self.name])
-        answer = ask_coordinator(self.server.bootstrap, self.name, asked, 5, lambda found: found.groups[0].error_code)
-        return answer.groups[0]
+        request = DescribeGroupsRequest(groups=[self.name])
+        response = ask_coordinator(
+            self.server.bootstrap, self.name, request, 5, lambda reply: reply.groups[0].error_code
+        )
+        return response.groups[0]
 
     def described_as_consumer_group(self):
         """The group in the answer of ConsumerGroupDescribe, or None if it does not use the consumer protocol."""
-        asked = ConsumerGroupDescribeRequest(group_ids=[self.name])
-        answer = ask_coordinator(self.server.bootstrap, self.name, asked, 1, lambda found: found.groups[0].error_code)
-        (group,) = answer.groups
+        request = ConsumerGroupDescribeRequest(group_ids=[self.name])
+        response = ask_coordinator(
+            self.server.bootstrap, self.name, request, 1, lambda reply: reply.groups[0].error_code
+        )
+        (group,) = response.groups
         return None if group.error_code else group
 
     def shares(self):
         """Member id and partitions of every member of a Stable group; None while it is not Stable."""
         group = self.described_as_consumer_group()
         if group is not None:
-            if group.group_state != "Stable" or any(one.member_epoch != group.group_epoch for one in group.members):
+            if group.group_state != "Stable" or any(
+                member.member_epoch != group.group_epoch for member in group.members
+            ):
                 return None
             return {
-                one.member_id: [index for topic in one.assignment.topic_partitions for index in topic.partitions]
-                for one in group.members
+                member.member_id: [index for topic in member.assignment.topic_partitions for index in topic.partitions]
+                for member in group.members
             }
         group = self.described()
         if group.group_state != "Stable":
             return None
-        return {one.member_id: _partitions(one.member_assignment) for one in group.members}
+        return {member.member_id: _partitions(member.member_assignment) for member in group.members}
 
     def members_by_instance(self):
         """Member ids by instance id."""
@@ -170,9 +176,9 @@ class Group:
             shares = self.shares()
             if shares is None or len(shares) != len(self.live):
                 return False
-            given = sorted(map(sorted, shares.values()))
+            assigned = sorted(map(sorted, shares.values()))
             own = sorted(sorted(member.owned()) for member in self.live)
-            return given == own and sorted(index for part in own for index in part) == list(range(PARTITIONS))
+            return assigned == own and sorted(index for part in own for index in part) == list(range(PARTITIONS))
 
         wait_for(
             holds,
@@ -196,7 +202,7 @@ class Group:
         consumer = Consumer({"bootstrap.servers": self.server.bootstrap, "group.id": self.name})
         try:
             partitions = [TopicPartition(self.topic, index) for index in range(PARTITIONS)]
-            return [one.offset for one in consumer.committed(partitions, timeout=30)]
+            return [partition.offset for partition in consumer.committed(partitions, timeout=30)]
         except KafkaException as error:  # after its start Kafka answers COORDINATOR_LOAD_IN_PROGRESS for a while
             return [str(error)]
         finally:

@@ -32,12 +32,12 @@ def ask(bootstrap, request, version):
 def prepare(bootstrap, topic, group, partitions=1):
     """Create a topic, and a group that starts at its first offset."""
     created = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=-1)
-    answer = ask(bootstrap, CreateTopicsRequest(topics=[created], timeout_ms=20_000), 7)
-    assert answer.topics[0].error_code == 0
+    response = ask(bootstrap, CreateTopicsRequest(topics=[created], timeout_ms=20_000), 7)
+    assert response.topics[0].error_code == 0
     reset = AlterableConfig(name="share.auto.offset.reset", config_operation=0, value="earliest")
     resource = AlterConfigsResource(resource_type=GROUP_RESOURCE, resource_name=group, configs=[reset])
-    answer = ask(bootstrap, IncrementalAlterConfigsRequest(resources=[resource]), 1)
-    assert answer.responses[0].error_code == 0, answer
+    response = ask(bootstrap, IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert response.responses[0].error_code == 0, response
 
 
 def produce(bootstrap, topic, values):
@@ -55,11 +55,11 @@ def consumer_of(bootstrap, group, topic, **settings):
 
 def poll(consumer, count):
     """Poll until at least so many records are received."""
-    found = []
+    messages = []
 
     def enough():
-        found.extend(message for message in consumer.poll(0.5) if message.error() is None)
-        return len(found) >= count
+        messages.extend(message for message in consumer.poll(0.5) if message.error() is None)
+        return len(messages) >= count
 
-    wait_for(enough, lambda: f"{count} records, only {[message.value() for message in found]}", DEADLINE_S)
-    return found
+    wait_for(enough, lambda: f"{count} records, only {[message.value() for message in messages]}", DEADLINE_S)
+    return messages

@@ -123,13 +123,13 @@ def test_a_regular_expression_follows_created_and_deleted_topics(broker, topic_n
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
 
     def create(*names):
-        for made in admin.create_topics([NewTopic(name, 2) for name in names]).values():
-            made.result(30)
+        for future in admin.create_topics([NewTopic(name, 2) for name in names]).values():
+            future.result(30)
 
     def owned():
         for reader in readers:
             reader.poll(0.1)
-        return sorted((one.topic, one.partition) for reader in readers for one in reader.assignment())
+        return sorted((partition.topic, partition.partition) for reader in readers for partition in reader.assignment())
 
     def both(*names):
         return sorted((name, index) for name in names for index in (0, 1))
@@ -201,6 +201,6 @@ def test_a_live_group_changes_to_the_consumer_protocol_and_back_member_by_member
         group.drop(member, "leave")
         produce_during_rebalance(group)
     assert group.described_as_consumer_group() is None
-    assert {one.group_instance_id for one in group.described().members} == {None}
+    assert {described.group_instance_id for described in group.described().members} == {None}
     group.wait_read()
     group.wait_committed()

@@ -111,10 +111,10 @@ def test_cooperative_members_keep_partitions_that_do_not_move(broker, start_grou
     assert {len(member.owned()) for member in (first, second, third)} == {2}
     group.produce(120)
     group.wait_read()
-    kept = first.owned()
+    partitions = first.owned()
     group.drop(second, "kill")
     group.settle()
-    assert kept <= first.owned()
+    assert partitions <= first.owned()
     group.produce(120)
     group.wait_read()
     group.wait_committed()

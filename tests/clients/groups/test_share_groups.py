@@ -109,8 +109,8 @@ def start_member(tmp_path):
 
 
 def describe(bootstrap, group):
-    (found,) = ask_coordinator(bootstrap, group, ShareGroupDescribeRequest(group_ids=[group]), 1).groups
-    return found
+    (described,) = ask_coordinator(bootstrap, group, ShareGroupDescribeRequest(group_ids=[group]), 1).groups
+    return described
 
 
 def test_records_of_a_killed_member_are_delivered_to_others(broker, topic, start_member):
@@ -182,8 +182,8 @@ def test_kafkas_consumer_and_tools(broker, topic):
     produce(bootstrap, topic, [f"v{n}" for n in range(100)])
     options = ["--topic", topic, "--group-id", group, "--max-messages", "100"]
     options += ["--acknowledgement-mode", "sync", "--offset-reset-strategy", "earliest"]
-    told = output("VerifiableShareConsumer", "--bootstrap-server", bootstrap, *options)
-    events = [json.loads(line) for line in told.splitlines()]
+    text = output("VerifiableShareConsumer", "--bootstrap-server", bootstrap, *options)
+    events = [json.loads(line) for line in text.splitlines()]
     acknowledged = [
         (each["topic"], each["partition"], offset)
         for event in events
@@ -225,9 +225,9 @@ def test_kafkas_dump_reads_the_state_of_share_groups(start_broker, topic):
     written = [file for file in files if file.stat().st_size]
     dump = kafkas_dump(written[:1], "--share-group-state-decoder")  # the others are replicas of it
     assert not dump.problems
-    found = [re.search(r"key: (\{.*\}) payload: (\{.*\})", line) for line in dump.lines]
-    keys = [json.loads(match[1]) for match in found if match]
-    values = [json.loads(match[2]) for match in found if match]
+    matches = [re.search(r"key: (\{.*\}) payload: (\{.*\})", line) for line in dump.lines]
+    keys = [json.loads(match[1]) for match in matches if match]
+    values = [json.loads(match[2]) for match in matches if match]
     assert {(key["data"]["groupId"], key["data"]["partition"]) for key in keys} == {(topic, 0)}
     assert [key["type"] for key in keys] == ["0", *["1"] * (len(keys) - 1)], "a snapshot, then updates"
     assert values[-1]["data"]["stateBatches"] == [
@@ -250,14 +250,16 @@ def test_a_group_reads_again_after_its_offset_is_reset(broker, topic):
         )
         if offset is not None:
             partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=offset)
-            asked = AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])
-            answer = ask_coordinator(
-                broker.bootstrap, topic, AlterShareGroupOffsetsRequest(group_id=topic, topics=[asked]), 0
+            requested = AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=[partition])
+            response = ask_coordinator(
+                broker.bootstrap, topic, AlterShareGroupOffsetsRequest(group_id=topic, topics=[requested]), 0
             )
-            assert answer.responses[0].partitions[0].error_code == 0
-    asked = DeleteShareGroupOffsetsRequestTopic(topic_name=topic)
-    answer = ask_coordinator(broker.bootstrap, topic, DeleteShareGroupOffsetsRequest(group_id=topic, topics=[asked]), 0)
-    assert answer.responses[0].error_code == 0
+            assert response.responses[0].partitions[0].error_code == 0
+    requested = DeleteShareGroupOffsetsRequestTopic(topic_name=topic)
+    response = ask_coordinator(
+        broker.bootstrap, topic, DeleteShareGroupOffsetsRequest(group_id=topic, topics=[requested]), 0
+    )
+    assert response.responses[0].error_code == 0
     consumer = consumer_of(broker.bootstrap, topic, topic)
     assert {message.value() for message in poll(consumer, 5)} == {b"v0", b"v1", b"v2", b"v3", b"v4"}
     consumer.close()

@@ -89,8 +89,8 @@ class Directory:
 
     def partition_dirs(self) -> list[Path]:
         """The directory of every partition but the metadata log's."""
-        found = (path for path in self.log_dir.iterdir() if re.fullmatch(r".+-\d+", path.name) and path.is_dir())
-        return sorted(path for path in found if not path.name.startswith("__cluster_metadata"))
+        dirs = (path for path in self.log_dir.iterdir() if re.fullmatch(r".+-\d+", path.name) and path.is_dir())
+        return sorted(path for path in dirs if not path.name.startswith("__cluster_metadata"))
 
     @property
     def metadata_dir(self) -> Path:
@@ -130,14 +130,18 @@ def read_all(bootstrap: str, topics: dict[str, int], **options: Any) -> dict[str
             assert error.code() == KafkaError._PARTITION_EOF, error
             ended.add((topic, partition))
     consumer.close()
-    return {topic: sorted(found, key=lambda record: record[:2]) for topic, found in records.items()}
+    return {topic: sorted(of_topic, key=lambda record: record[:2]) for topic, of_topic in records.items()}
 
 
 def committed(admin: AdminClient, group: str) -> dict[tuple[str, int], int]:
     """(topic, partition) -> committed offset."""
     request = ConsumerGroupTopicPartitions(group)
     result = admin.list_consumer_group_offsets([request], request_timeout=TIMEOUT_S)[group].result()
-    return {(found.topic, found.partition): found.offset for found in result.topic_partitions if found.offset >= 0}
+    return {
+        (partition.topic, partition.partition): partition.offset
+        for partition in result.topic_partitions
+        if partition.offset >= 0
+    }
 
 
 def observe(bootstrap: str, groups: list[str]) -> dict[str, Any]:
@@ -171,11 +175,11 @@ def observe(bootstrap: str, groups: list[str]) -> dict[str, Any]:
 
 def last_of_each_key(records: dict[str, list[Record]], compacted: list[str]) -> dict[str, list[Record]]:
     """The records; of compacted topics only the last of each key, which every cleaning keeps."""
-    kept = dict(records)
+    remaining = dict(records)
     for name in compacted:
         last = {(record[0], record[2]): record for record in records[name]}
-        kept[name] = sorted(last.values(), key=lambda record: record[:2])
-    return kept
+        remaining[name] = sorted(last.values(), key=lambda record: record[:2])
+    return remaining
 
 
 def same(before: dict[str, Any], after: dict[str, Any], *, but: tuple[str, ...] = ()) -> None:

@@ -78,16 +78,16 @@ def consume(server: Server, topic: str, offset: int = 0) -> list[tuple[int, byte
         }
     )
     consumer.assign([TopicPartition(topic, 0, offset)])
-    found = []
+    records = []
     deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         for message in consumer.consume(500, timeout=1.0):
             if message.error() is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
                 consumer.close()
-                return found
-            found.append((message.offset(), message.key(), message.value()))
-    raise AssertionError(f"the end of {topic} was not reached after {len(found)} records")
+                return records
+            records.append((message.offset(), message.key(), message.value()))
+    raise AssertionError(f"the end of {topic} was not reached after {len(records)} records")
 
 
 def wait_cleaned(server: Server, name: str, up_to: int = 1) -> None:
@@ -106,13 +106,13 @@ def test_reader_from_the_start_builds_the_same_map(server: Server, topic: str, c
     create(server, topic)
     latest = produce(server, topic, 0, 12_000, codec)
     wait_cleaned(server, f"{topic}-0", 1000)
-    found = consume(server, topic)
-    assert len(found) < 11_000
-    offsets = [offset for offset, _, _ in found]
+    records = consume(server, topic)
+    assert len(records) < 11_000
+    offsets = [offset for offset, _, _ in records]
     assert offsets == sorted(set(offsets))
-    assert {key: value for _, key, value in found} == latest
-    middle = found[len(found) // 3][0]
-    assert consume(server, topic, middle - 1)[-5:] == found[-5:]
+    assert {key: value for _, key, value in records} == latest
+    middle = records[len(records) // 3][0]
+    assert consume(server, topic, middle - 1)[-5:] == records[-5:]
     assert "Traceback" not in server.log()
 
 
@@ -163,8 +163,8 @@ def test_compact_and_delete_together(server: Server, topic: str) -> None:
     produce(server, topic, 0, 20_000, "none")
     wait_cleaned(server, f"{topic}-0")
     wait_for(lambda: "due to retention.bytes breach" in server.log(), lambda: server.log()[-3000:], DEADLINE_S)
-    found = consume(server, topic)
-    assert found[-1][0] == 19_999
+    records = consume(server, topic)
+    assert records[-1][0] == 19_999
 
 
 def test_committed_positions_survive_compaction_of_their_topic(start_broker, topic: str) -> None:

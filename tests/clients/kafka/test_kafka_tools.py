@@ -41,8 +41,8 @@ def _words(line):
 
 def make_topic(broker, name, partitions=1):
     admin = AdminClient(broker.clients.librdkafka())
-    kept = {"retention.ms": "-1"}  # `fill` writes old timestamps
-    admin.create_topics([NewTopic(name, partitions, config=kept)])[name].result(30)
+    config = {"retention.ms": "-1"}  # `fill` writes old timestamps
+    admin.create_topics([NewTopic(name, partitions, config=config)])[name].result(30)
     return name
 
 
@@ -59,16 +59,16 @@ def consumer(broker, group, **config):
 
 
 def commit(broker, group, topic, *offsets):
-    one = consumer(broker, group)
+    group_consumer = consumer(broker, group)
     places = [TopicPartition(topic, index, offset) for index, offset in enumerate(offsets)]
-    one.commit(offsets=places, asynchronous=False)
-    one.close()
+    group_consumer.commit(offsets=places, asynchronous=False)
+    group_consumer.close()
 
 
 def offsets_of(broker, group, topic, partitions=1):
-    one = consumer(broker, group)
-    places = one.committed([TopicPartition(topic, index) for index in range(partitions)], DEADLINE_S)
-    one.close()
+    group_consumer = consumer(broker, group)
+    places = group_consumer.committed([TopicPartition(topic, index) for index in range(partitions)], DEADLINE_S)
+    group_consumer.close()
     return [place.offset for place in places]
 
 
@@ -82,15 +82,15 @@ def member(broker, topic, group):
     """A group member that owns all partitions of the topic: 10 records in partition 0, 4 of them committed."""
     make_topic(broker, topic, 2)
     fill(broker, topic, 10)
-    one = consumer(broker, group, **{"client.id": "reader"})
-    one.subscribe([topic])
+    group_consumer = consumer(broker, group, **{"client.id": "reader"})
+    group_consumer.subscribe([topic])
     deadline = time.monotonic() + DEADLINE_S
-    while len(one.assignment()) < 2:
+    while len(group_consumer.assignment()) < 2:
         assert time.monotonic() < deadline
-        one.poll(0.1)
-    one.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
-    yield one
-    one.close()
+        group_consumer.poll(0.1)
+    group_consumer.commit(offsets=[TopicPartition(topic, 0, 4)], asynchronous=False)
+    yield group_consumer
+    group_consumer.close()
 
 
 # ---------------------------------------------------------------- kafka-consumer-groups
@@ -112,38 +112,42 @@ def test_groups_list_types(tools, member, group):
 
 
 def test_groups_describe_offsets(tools, member, topic, group):
-    found = {row["PARTITION"]: row for row in rows(tools.groups("--describe", "--group", group))}
-    assert (found["0"]["TOPIC"], found["0"]["CLIENT-ID"]) == (topic, "reader")
-    assert (found["0"]["CURRENT-OFFSET"], found["0"]["LOG-END-OFFSET"], found["0"]["LAG"]) == ("4", "10", "6")
-    assert (found["1"]["CURRENT-OFFSET"], found["1"]["LOG-END-OFFSET"]) == ("-", "0")
+    described = {row["PARTITION"]: row for row in rows(tools.groups("--describe", "--group", group))}
+    assert (described["0"]["TOPIC"], described["0"]["CLIENT-ID"]) == (topic, "reader")
+    assert (described["0"]["CURRENT-OFFSET"], described["0"]["LOG-END-OFFSET"], described["0"]["LAG"]) == (
+        "4",
+        "10",
+        "6",
+    )
+    assert (described["1"]["CURRENT-OFFSET"], described["1"]["LOG-END-OFFSET"]) == ("-", "0")
 
 
 def test_groups_describe_state(tools, broker, member, group):
-    (found,) = rows(tools.groups("--describe", "--group", group, "--state"))
-    assert found["COORDINATOR(ID)"] in {f"{address}({node})" for node, address in enumerate(broker.addresses, 1)}
-    assert (found["ASSIGNMENT-STRATEGY"], found["STATE"], found["#MEMBERS"]) == ("range", "Stable", "1")
+    (described,) = rows(tools.groups("--describe", "--group", group, "--state"))
+    assert described["COORDINATOR(ID)"] in {f"{address}({node})" for node, address in enumerate(broker.addresses, 1)}
+    assert (described["ASSIGNMENT-STRATEGY"], described["STATE"], described["#MEMBERS"]) == ("range", "Stable", "1")
 
 
 def test_groups_describe_members(tools, member, topic, group):
-    (found,) = rows(tools.groups("--describe", "--group", group, "--members", "--verbose"))
-    assert (found["CLIENT-ID"], found["#PARTITIONS"]) == ("reader", "2")
-    assert found["CURRENT-ASSIGNMENT"] == f"{topic}:0,1"
+    (described,) = rows(tools.groups("--describe", "--group", group, "--members", "--verbose"))
+    assert (described["CLIENT-ID"], described["#PARTITIONS"]) == ("reader", "2")
+    assert described["CURRENT-ASSIGNMENT"] == f"{topic}:0,1"
 
 
 def test_groups_describe_a_group_of_the_consumer_protocol(tools, broker, topic, group):
     make_topic(broker, topic, 2)
-    one = consumer(broker, group, **{"group.protocol": "consumer", "client.id": "modern"})
-    one.subscribe([topic])
+    group_consumer = consumer(broker, group, **{"group.protocol": "consumer", "client.id": "modern"})
+    group_consumer.subscribe([topic])
     deadline = time.monotonic() + DEADLINE_S
-    while len(one.assignment()) < 2:
+    while len(group_consumer.assignment()) < 2:
         assert time.monotonic() < deadline
-        one.poll(0.1)
+        group_consumer.poll(0.1)
     (state,) = rows(tools.groups("--describe", "--group", group, "--state", "--verbose"))
-    (found,) = rows(tools.groups("--describe", "--group", group, "--members", "--verbose"))
-    one.close()
+    (described,) = rows(tools.groups("--describe", "--group", group, "--members", "--verbose"))
+    group_consumer.close()
     assert (state["ASSIGNMENT-STRATEGY"], state["STATE"], state["#MEMBERS"]) == ("uniform", "Stable", "1")
-    assert state["GROUP-EPOCH"] == state["TARGET-ASSIGNMENT-EPOCH"] == found["CURRENT-EPOCH"]
-    assert (found["CLIENT-ID"], found["#PARTITIONS"]) == ("modern", "2")
+    assert state["GROUP-EPOCH"] == state["TARGET-ASSIGNMENT-EPOCH"] == described["CURRENT-EPOCH"]
+    assert (described["CLIENT-ID"], described["#PARTITIONS"]) == ("modern", "2")
 
 
 def test_groups_describe_of_an_unknown_group_is_an_error(tools):
@@ -168,11 +172,11 @@ def test_groups_reset_offsets(tools, broker, topic, group, how, offset):
     make_topic(broker, topic)
     fill(broker, topic, 10)
     commit(broker, group, topic, 4)
-    asked = ["--group", group, "--topic", topic, "--reset-offsets", *how]
-    (planned,) = rows(tools.groups(*asked, "--dry-run"))
+    arguments = ["--group", group, "--topic", topic, "--reset-offsets", *how]
+    (planned,) = rows(tools.groups(*arguments, "--dry-run"))
     assert (planned["TOPIC"], planned["PARTITION"], planned["NEW-OFFSET"]) == (topic, "0", str(offset))
     assert offsets_of(broker, group, topic) == [4]
-    tools.groups(*asked, "--execute")
+    tools.groups(*arguments, "--execute")
     assert offsets_of(broker, group, topic) == [offset]
 
 
@@ -187,8 +191,8 @@ def test_groups_reset_offsets_from_a_file(tools, broker, topic, group, tmp_path)
 
 
 def test_groups_reset_offsets_of_an_active_group_is_refused(tools, broker, member, topic, group):
-    asked = ["--group", group, "--topic", topic, "--reset-offsets", "--to-earliest", "--execute"]
-    assert "only be reset if the group" in tools.groups(*asked)
+    arguments = ["--group", group, "--topic", topic, "--reset-offsets", "--to-earliest", "--execute"]
+    assert "only be reset if the group" in tools.groups(*arguments)
     assert offsets_of(broker, group, topic) == [4]
 
 
@@ -234,16 +238,16 @@ def open_transaction(broker, topic):
 
 
 def stable_offset(broker, topic):
-    one = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
-    _, end = one.get_watermark_offsets(TopicPartition(topic, 0), DEADLINE_S)
-    one.close()
+    reader = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
+    _, end = reader.get_watermark_offsets(TopicPartition(topic, 0), DEADLINE_S)
+    reader.close()
     return end
 
 
 def test_transactions_list(tools, open_transaction):
     producer, transactional_id = open_transaction
-    found = {row["TransactionalId"]: row for row in rows(tools.transactions("list"))}
-    assert found[transactional_id]["TransactionState"] == "Ongoing"
+    listed = {row["TransactionalId"]: row for row in rows(tools.transactions("list"))}
+    assert listed[transactional_id]["TransactionState"] == "Ongoing"
     assert transactional_id not in tools.transactions("list", "--duration-filter", 600_000)
     pattern = tools.transactions("list", "--transactional-id-pattern", f"{transactional_id}.*")
     assert [row["TransactionalId"] for row in rows(pattern)] == [transactional_id]
@@ -252,9 +256,9 @@ def test_transactions_list(tools, open_transaction):
 
 def test_transactions_describe(tools, open_transaction, topic):
     producer, transactional_id = open_transaction
-    (found,) = rows(tools.transactions("describe", "--transactional-id", transactional_id))
-    assert (found["TransactionState"], found["TransactionTimeoutMs"]) == ("Ongoing", "60000")
-    assert found["TopicPartitions"] == f"{topic}-0"
+    (described,) = rows(tools.transactions("describe", "--transactional-id", transactional_id))
+    assert (described["TransactionState"], described["TransactionTimeoutMs"]) == ("Ongoing", "60000")
+    assert described["TopicPartitions"] == f"{topic}-0"
     producer.commit_transaction(DEADLINE_S)
 
 
@@ -265,11 +269,11 @@ def test_transactions_describe_of_an_unknown_id_is_an_error(tools):
 
 def test_transactions_describe_producers(tools, open_transaction, topic):
     producer, _ = open_transaction
-    (found,) = rows(tools.transactions("describe-producers", "--topic", topic, "--partition", 0))
-    assert (found["LastSequence"], found["CurrentTransactionStartOffset"]) == ("0", "0")
+    (described,) = rows(tools.transactions("describe-producers", "--topic", topic, "--partition", 0))
+    assert (described["LastSequence"], described["CurrentTransactionStartOffset"]) == ("0", "0")
     producer.commit_transaction(DEADLINE_S)
-    (found,) = rows(tools.transactions("describe-producers", "--topic", topic, "--partition", 0))
-    assert found["CurrentTransactionStartOffset"] == "None"
+    (described,) = rows(tools.transactions("describe-producers", "--topic", topic, "--partition", 0))
+    assert described["CurrentTransactionStartOffset"] == "None"
 
 
 def test_transactions_abort(tools, broker, open_transaction, topic):
@@ -315,10 +319,10 @@ def features(tools):
 
 
 def test_features_describe(tools):
-    found = features(tools)
+    described = features(tools)
     for name, level in {"group.version": "1", "streams.version": "1", "transaction.version": "2"}.items():
-        assert found[name] == (level, level)
-    assert {"metadata.version", "share.version"} <= found.keys()
+        assert described[name] == (level, level)
+    assert {"metadata.version", "share.version"} <= described.keys()
 
 
 def test_features_change(tools):
@@ -357,8 +361,8 @@ def test_verifiable_producer_and_consumer(tools, broker, topic, group):
 def test_verifiable_consumer_of_the_consumer_protocol(tools, broker, topic, group):
     make_topic(broker, topic, 3)
     tools.run("VerifiableProducer", "--topic", topic, "--max-messages", 200, "--acks", -1)
-    asked = ["--topic", topic, "--group-id", group, "--max-messages", 200, "--group-protocol", "consumer"]
-    consumed = tools.run("VerifiableConsumer", *asked)
+    arguments = ["--topic", topic, "--group-id", group, "--max-messages", 200, "--group-protocol", "consumer"]
+    consumed = tools.run("VerifiableConsumer", *arguments)
     assert sum(event["count"] for event in events(consumed, "records_consumed")) == 200
     assert sum(offset for offset in offsets_of(broker, group, topic, 3) if offset > 0) == 200
 
@@ -371,9 +375,9 @@ def test_transactional_message_copier(tools, broker, topic_name, group):
     words += ["--transaction-size", 7, "--input-topic", source, "--input-partition", 0, "--output-topic", target]
     copied = tools.run("TransactionalMessageCopier", *words, "--max-messages", 100, "--enable-random-aborts")
     assert '"consumed":100' in copied.replace(" ", "")
-    one = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
-    one.assign([TopicPartition(target, 0, 0)])
-    values = [message.value() for message in one.consume(100, DEADLINE_S)]
+    reader = consumer(broker, "nobody", **{"isolation.level": "read_committed"})
+    reader.assign([TopicPartition(target, 0, 0)])
+    values = [message.value() for message in reader.consume(100, DEADLINE_S)]
     assert values == [b"%d" % number for number in range(100)]
-    assert one.consume(1, 1.0) == []
-    one.close()
+    assert reader.consume(1, 1.0) == []
+    reader.close()

@@ -43,9 +43,9 @@ LOGIN_MODULES = {
 @pytest.fixture(scope="module")
 def secured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
     """A broker with a listener of each protocol."""
-    found = Secured(tmp_path_factory.mktemp("tools"), str(request.config.getoption("--against")))
-    with found.server:
-        yield found
+    secured_server = Secured(tmp_path_factory.mktemp("tools"), str(request.config.getoption("--against")))
+    with secured_server.server:
+        yield secured_server
 
 
 class User:
@@ -69,9 +69,9 @@ class User:
     def refused(self, tool: str, *arguments: object, stdin: str = "") -> str:
         """Run a tool that must not succeed; all that it says."""
         output = self.run(tool, *arguments, stdin=stdin)
-        told = "\n".join(output.out + output.errors)
+        text = "\n".join(output.out + output.errors)
         assert output.code != 0, output
-        return told
+        return text
 
     def produce(self, topic: str, *values: str) -> None:
         """Write with the console producer."""
@@ -79,8 +79,8 @@ class User:
 
     def consume(self, topic: str, count: int, *arguments: object) -> list[str]:
         """Read that many records with the console consumer."""
-        asked = ("--topic", topic, "--from-beginning", "--max-messages", count, "--timeout-ms", WAIT_MS)
-        return self("kafka-console-consumer", *asked, *arguments).splitlines()
+        options = ("--topic", topic, "--from-beginning", "--max-messages", count, "--timeout-ms", WAIT_MS)
+        return self("kafka-console-consumer", *options, *arguments).splitlines()
 
 
 MakeUser = Callable[..., User]
@@ -144,9 +144,9 @@ def test_console_clients(admin: User, user: MakeUser, made_topic: str, protocol:
         scram_user(admin, user, "admin", mechanism)
     password = "admin-secret"
     login = 'unsecuredLoginStringClaim_sub="admin"' if mechanism == "OAUTHBEARER" else ""
-    one = user("admin", password, mechanism, protocol, login)
-    one.produce(made_topic, "a", "b", "c")
-    assert sorted(one.consume(made_topic, 3)) == ["a", "b", "c"]
+    client = user("admin", password, mechanism, protocol, login)
+    client.produce(made_topic, "a", "b", "c")
+    assert sorted(client.consume(made_topic, 3)) == ["a", "b", "c"]
 
 
 def test_console_clients_with_a_certificate(secured: Secured, admin: User, user: MakeUser, made_topic: str) -> None:
@@ -162,20 +162,20 @@ def test_console_clients_with_a_certificate(secured: Secured, admin: User, user:
 
 
 def test_a_wrong_password_is_told(user: MakeUser) -> None:
-    told = user("admin", "wrong").refused("kafka-topics", "--list")
-    assert "Authentication failed: Invalid username or password" in told
+    output = user("admin", "wrong").refused("kafka-topics", "--list")
+    assert "Authentication failed: Invalid username or password" in output
 
 
 def test_a_broker_of_another_authority_is_not_believed(user: MakeUser, secured: Secured) -> None:
     other = Authority("somebody else").write(secured.folder / "other.pem")
-    told = user("admin", "admin-secret", ssl_truststore_location=other).refused("kafka-topics", "--list")
-    assert "SSL handshake failed" in told
+    output = user("admin", "admin-secret", ssl_truststore_location=other).refused("kafka-topics", "--list")
+    assert "SSL handshake failed" in output
 
 
 def test_a_console_consumer_reads_on_over_a_new_certificate(secured: Secured, admin: User, made_topic: str) -> None:
     """kafka-configs changes the certificate; new connections are shown it, and the old ones go on."""
-    asked = ["--bootstrap-server", admin.bootstrap, "--command-config", str(admin.path), "--topic", made_topic]
-    command = kafka_tools.process("consumer.ConsoleConsumer", *asked, "--from-beginning", "--max-messages", "4")
+    options = ["--bootstrap-server", admin.bootstrap, "--command-config", str(admin.path), "--topic", made_topic]
+    command = kafka_tools.process("consumer.ConsoleConsumer", *options, "--from-beginning", "--max-messages", "4")
     reader = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert reader.stdout is not None
@@ -213,8 +213,8 @@ def test_acls(admin: User, somebody: User, made_topic: str) -> None:
     who = f"User:{somebody.name}"
     for operation in ("--producer", "--consumer"):
         group = ("--group", "*") if operation == "--consumer" else ()
-        told = admin("kafka-acls", "--add", "--allow-principal", who, operation, "--topic", "nothing", *group)
-        assert "Adding ACLs for resource" in told
+        output = admin("kafka-acls", "--add", "--allow-principal", who, operation, "--topic", "nothing", *group)
+        assert "Adding ACLs for resource" in output
     assert "TopicAuthorizationException" in somebody.refused(*WRITE, made_topic, stdin="refused\n")
     topic = ("--topic", made_topic)
     admin("kafka-acls", "--add", "--allow-principal", who, "--producer", *topic)
@@ -243,17 +243,17 @@ def test_acls_are_the_super_users(somebody: User) -> None:
 def test_scram_users(admin: User, user: MakeUser, topic_name: Callable[..., str], mechanism: str) -> None:
     name = topic_name("scram")
     assert "Authentication failed" in user(name, f"{name}-secret", mechanism).refused("kafka-topics", "--list")
-    one = scram_user(admin, user, name, mechanism)
+    client = scram_user(admin, user, name, mechanism)
     users = ("--entity-type", "users", "--entity-name", name)
     described = admin("kafka-configs", "--describe", *users)
     assert f"SCRAM credential configs for user-principal '{name}' are {mechanism}=iterations=4096" in described
-    one("kafka-topics", "--list")
+    client("kafka-topics", "--list")
     admin("kafka-configs", "--alter", *users, "--add-config", f"{mechanism}=[iterations=8192,password=changed]")
-    assert "Authentication failed" in one.refused("kafka-topics", "--list")
+    assert "Authentication failed" in client.refused("kafka-topics", "--list")
     changed = user(name, "changed", mechanism)
     changed("kafka-topics", "--list")
-    told = changed.refused("kafka-configs", "--alter", *users, "--add-config", f"{mechanism}=[password=x]")
-    assert "ClusterAuthorizationException" in told
+    output = changed.refused("kafka-configs", "--alter", *users, "--add-config", f"{mechanism}=[password=x]")
+    assert "ClusterAuthorizationException" in output
     admin("kafka-configs", "--alter", *users, "--delete-config", mechanism)
     assert "Authentication failed" in changed.refused("kafka-topics", "--list")
 
@@ -312,10 +312,10 @@ def test_configs_of_topics_and_brokers(admin: User, somebody: User, made_topic: 
 
 def create_token(owner: User, *arguments: str) -> tuple[str, str]:
     """A token's id and its key."""
-    made = owner("kafka-delegation-tokens", "--create", "--max-life-time-period", -1, *arguments)
-    found = re.search(rf"^(\S{{22}}) +(\S+) +User:{owner.name}", made, re.MULTILINE)
-    assert found is not None, made
-    return found[1], found[2]
+    output = owner("kafka-delegation-tokens", "--create", "--max-life-time-period", -1, *arguments)
+    match = re.search(rf"^(\S{{22}}) +(\S+) +User:{owner.name}", output, re.MULTILINE)
+    assert match is not None, output
+    return match[1], match[2]
 
 
 def test_delegation_tokens(admin: User, user: MakeUser, made_topic: str) -> None:
@@ -327,8 +327,8 @@ def test_delegation_tokens(admin: User, user: MakeUser, made_topic: str) -> None
         bearer = user("bearer", "", mechanism, login=login)
         bearer.produce(made_topic, mechanism)
     assert sorted(bearer.consume(made_topic, 2)) == sorted(SCRAM)
-    told = bearer.refused("kafka-delegation-tokens", "--create", "--max-life-time-period", -1)
-    assert "Delegation Token requests are not allowed" in told
+    output = bearer.refused("kafka-delegation-tokens", "--create", "--max-life-time-period", -1)
+    assert "Delegation Token requests are not allowed" in output
     renewed = admin("kafka-delegation-tokens", "--renew", "--hmac", key, "--renew-time-period", 60_000)
     assert "Completed renew operation" in renewed
     expired = admin("kafka-delegation-tokens", "--expire", "--hmac", key, "--expiry-time-period", -1)

@@ -50,9 +50,9 @@ class OurController(BarnabasServer):
 
     @property
     def cluster_id(self) -> str:
-        found = re.search(r"cluster\.id=(.+)", (self.data_dir / "meta.properties").read_text())
-        assert found is not None
-        return found[1]
+        match = re.search(r"cluster\.id=(.+)", (self.data_dir / "meta.properties").read_text())
+        assert match is not None
+        return match[1]
 
 
 class KafkaBroker(KafkaServer):
@@ -87,8 +87,8 @@ def leaders(broker: KafkaBroker, topic: str) -> dict[int, int]:
     """The leader of each partition, as a broker tells it."""
     client = RawClient(broker.bootstrap)
     try:
-        found = client(MetadataRequest(topics=None), 12)
-        return {p.partition_index: p.leader_id for t in found.topics if t.name == topic for p in t.partitions}
+        metadata = client(MetadataRequest(topics=None), 12)
+        return {p.partition_index: p.leader_id for t in metadata.topics if t.name == topic for p in t.partitions}
     finally:
         client.close()
 
@@ -149,8 +149,8 @@ def test_kafkas_brokers_work_under_our_controller(cluster: tuple[OurController, 
 
 def retention(admin: AdminClient) -> str:
     """The retention time of the topic, as a broker tells it."""
-    found = admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t")])
-    (described,) = (one.result(WAIT_S) for one in found.values())
+    futures = admin.describe_configs([ConfigResource(ResourceType.TOPIC, "t")])
+    (described,) = (future.result(WAIT_S) for future in futures.values())
     return str(described["retention.ms"].value)
 
 
@@ -200,9 +200,9 @@ def consume(bootstrap: str, count: int) -> list[bytes]:
         {"bootstrap.servers": bootstrap, "group.id": f"g{time.monotonic_ns()}", "auto.offset.reset": "earliest"}
     )
     consumer.subscribe(["t"])
-    found: list[bytes] = []
+    values: list[bytes] = []
     deadline = time.monotonic() + WAIT_S
-    while len(found) < count and time.monotonic() < deadline:
-        found += [message.value() for message in consumer.consume(500, 0.5) if message.error() is None]
+    while len(values) < count and time.monotonic() < deadline:
+        values += [message.value() for message in consumer.consume(500, 0.5) if message.error() is None]
     consumer.close()
-    return sorted(found)
+    return sorted(values)

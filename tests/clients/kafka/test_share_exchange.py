@@ -32,16 +32,16 @@ def observe(bootstrap, group):
     """The description of a group without members that must be equal on both brokers: its state and its offsets."""
 
     def describe():
-        (found,) = ask(bootstrap, ShareGroupDescribeRequest(group_ids=[group]), 1).groups
-        return found if found.error_code not in LOADING else None
+        (share_group,) = ask(bootstrap, ShareGroupDescribeRequest(group_ids=[group]), 1).groups
+        return share_group if share_group.error_code not in LOADING else None
 
     described = wait_for(describe, "the group's coordinator has loaded", DEADLINE_S)
     requested = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     (offsets,) = ask(bootstrap, DescribeShareGroupOffsetsRequest(groups=[requested]), 1).groups
     positions = {
-        (topic.topic_name, one.partition_index): (one.start_offset, one.lag)
+        (topic.topic_name, partition.partition_index): (partition.start_offset, partition.lag)
         for topic in offsets.topics
-        for one in topic.partitions
+        for partition in topic.partitions
     }
     return described.error_code, described.group_state, described.group_epoch, described.assignment_epoch, positions
 
@@ -49,16 +49,16 @@ def observe(bootstrap, group):
 def take(bootstrap, count):
     """Accept so many records, one at a time, so that a part of a batch stays available; their values."""
     consumer = consumer_of(bootstrap, "queue", "jobs", **{"share.acknowledgement.mode": "explicit"})
-    found = []
-    while len(found) < count:
+    values = []
+    while len(values) < count:
         for message in poll(consumer, 1):
-            is_wanted = len(found) < count
+            is_wanted = len(values) < count
             consumer.acknowledge(message, 1 if is_wanted else 2)
             if is_wanted:
-                found.append(message.value())
+                values.append(message.value())
         assert set(consumer.commit_sync(30).values()) == {None}
     consumer.close()
-    return found
+    return values
 
 
 def test_a_share_group_consumes_with_both_brokers_in_turn(tmp_path):

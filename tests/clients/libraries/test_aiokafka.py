@@ -35,37 +35,37 @@ class Clients:
 
     async def producer(self, **config: Any) -> aiokafka.AIOKafkaProducer:
         settings = {"acks": "all"} | config  # with this client's default a test might look before the commit
-        one = aiokafka.AIOKafkaProducer(**self.broker.clients.aiokafka(), **settings)
-        await one.start()
-        self.stack.push_async_callback(one.stop)
-        return one
+        client = aiokafka.AIOKafkaProducer(**self.broker.clients.aiokafka(), **settings)
+        await client.start()
+        self.stack.push_async_callback(client.stop)
+        return client
 
     async def consumer(self, *topics: str, **config: Any) -> aiokafka.AIOKafkaConsumer:
         settings = {"auto_offset_reset": "earliest", "enable_auto_commit": False} | config
-        one = aiokafka.AIOKafkaConsumer(*topics, **self.broker.clients.aiokafka(), **settings)
-        await one.start()
-        self.stack.push_async_callback(one.stop)
-        return one
+        client = aiokafka.AIOKafkaConsumer(*topics, **self.broker.clients.aiokafka(), **settings)
+        await client.start()
+        self.stack.push_async_callback(client.stop)
+        return client
 
     async def admin(self) -> admin_api.AIOKafkaAdminClient:
-        one = admin_api.AIOKafkaAdminClient(**self.broker.clients.aiokafka())
-        await one.start()
-        self.stack.push_async_callback(one.close)
-        return one
+        client = admin_api.AIOKafkaAdminClient(**self.broker.clients.aiokafka())
+        await client.start()
+        self.stack.push_async_callback(client.close)
+        return client
 
     async def create(self, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         admin = await self.admin()
         replicas = len(self.broker.addresses)  # this client has no word for the broker's default
-        answer = await admin.create_topics([admin_api.NewTopic(topic, partitions, replicas, topic_configs=configs)])
-        assert [error[1] for error in answer.topic_errors] == [0]
+        response = await admin.create_topics([admin_api.NewTopic(topic, partitions, replicas, topic_configs=configs)])
+        assert [error[1] for error in response.topic_errors] == [0]
         await self.wait_for_leaders(admin, topic, partitions)
 
     async def wait_for_leaders(self, admin: admin_api.AIOKafkaAdminClient, topic: str, partitions: int) -> None:
         """Wait until Metadata names a leader of every partition (Kafka needs a moment)."""
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
-            (found,) = await admin.describe_topics([topic])
-            if sum(p["leader"] >= 0 for p in found["partitions"]) == partitions:
+            (described,) = await admin.describe_topics([topic])
+            if sum(p["leader"] >= 0 for p in described["partitions"]) == partitions:
                 return await asyncio.to_thread(wait_for_leaders, self.broker, topic, partitions)
             await asyncio.sleep(0.05)
         raise AssertionError(f"{topic} did not appear")
@@ -166,8 +166,8 @@ def test_offsets_are_found_by_timestamp_and_seek_works(broker, topic) -> None:
         await producer.flush()
         consumer = await clients.consumer(topic)
         partition = aiokafka.TopicPartition(topic, 0)
-        found = (await consumer.offsets_for_times({partition: EPOCH + 21_500}))[partition]
-        assert (found.offset, found.timestamp) == (22, EPOCH + 22_000)
+        offset_and_timestamp = (await consumer.offsets_for_times({partition: EPOCH + 21_500}))[partition]
+        assert (offset_and_timestamp.offset, offset_and_timestamp.timestamp) == (22, EPOCH + 22_000)
         assert (await consumer.offsets_for_times({partition: EPOCH + 10**9}))[partition] is None
         assert await consumer.beginning_offsets([partition]) == {partition: 0}
         assert await consumer.end_offsets([partition]) == {partition: 50}
@@ -205,19 +205,19 @@ def test_three_members_share_the_partitions(broker, topic, topic_name) -> None:
 
     async def settle(members: list[aiokafka.AIOKafkaConsumer], counts: list[int]) -> None:
         deadline = time.monotonic() + DEADLINE_S
-        while sorted(len(one.assignment()) for one in members) != counts:
+        while sorted(len(member.assignment()) for member in members) != counts:
             assert time.monotonic() < deadline, "the group did not settle in time"
-            for one in members:
-                await one.getmany(timeout_ms=50)
+            for member in members:
+                await member.getmany(timeout_ms=50)
 
     async def scenario(clients: Clients) -> None:
         await clients.create(topic, 6)
         members = [await clients.consumer(topic, group_id=group, heartbeat_interval_ms=300) for _ in range(3)]
         await settle(members, [2, 2, 2])
-        assert sorted(p.partition for one in members for p in one.assignment()) == list(range(6))
+        assert sorted(p.partition for member in members for p in member.assignment()) == list(range(6))
         await members[0].stop()
         await settle(members[1:], [3, 3])
-        assert sorted(p.partition for one in members[1:] for p in one.assignment()) == list(range(6))
+        assert sorted(p.partition for member in members[1:] for p in member.assignment()) == list(range(6))
 
     run(broker, scenario)
 
@@ -226,16 +226,16 @@ def test_admin_creates_describes_widens_and_deletes_topics(broker, topic) -> Non
     async def scenario(clients: Clients) -> None:
         await clients.create(topic, 2)
         admin = await clients.admin()
-        answer = await admin.create_topics([admin_api.NewTopic(topic, 1, 1)])
-        assert [error[1] for error in answer.topic_errors] == [aiokafka.errors.TopicAlreadyExistsError.errno]
-        answer = await admin.create_partitions({topic: admin_api.NewPartitions(4)})
-        assert [error[1] for error in answer.topic_errors] == [0]
+        response = await admin.create_topics([admin_api.NewTopic(topic, 1, 1)])
+        assert [error[1] for error in response.topic_errors] == [aiokafka.errors.TopicAlreadyExistsError.errno]
+        response = await admin.create_partitions({topic: admin_api.NewPartitions(4)})
+        assert [error[1] for error in response.topic_errors] == [0]
         await clients.wait_for_leaders(admin, topic, 4)
         assert topic in await admin.list_topics()
-        answer = await admin.delete_topics([topic])
-        assert [error[1] for error in answer.topic_error_codes] == [0]
-        answer = await admin.delete_topics([topic])
-        assert [e[1] for e in answer.topic_error_codes] == [aiokafka.errors.UnknownTopicOrPartitionError.errno]
+        response = await admin.delete_topics([topic])
+        assert [error[1] for error in response.topic_error_codes] == [0]
+        response = await admin.delete_topics([topic])
+        assert [e[1] for e in response.topic_error_codes] == [aiokafka.errors.UnknownTopicOrPartitionError.errno]
 
     run(broker, scenario)
 
@@ -246,18 +246,18 @@ def test_admin_reads_and_changes_configs(broker, topic) -> None:
         admin = await clients.admin()
 
         async def retention() -> str:
-            (answer,) = await admin.describe_configs(
+            (response,) = await admin.describe_configs(
                 [config_resource.ConfigResource(config_resource.ConfigResourceType.TOPIC, topic)]
             )
-            (resource,) = answer.resources
+            (resource,) = response.resources
             return str({entry[0]: entry[1] for entry in resource[4]}["retention.ms"])
 
         assert await retention() == "1234567"
         changed = config_resource.ConfigResource(
             config_resource.ConfigResourceType.TOPIC, topic, configs={"retention.ms": "7654321"}
         )
-        (answer,) = await admin.alter_configs([changed])
-        assert [resource[0] for resource in answer.resources] == [0]
+        (response,) = await admin.alter_configs([changed])
+        assert [resource[0] for resource in response.resources] == [0]
         assert await retention() == "7654321"
 
     run(broker, scenario)
@@ -290,9 +290,9 @@ def test_admin_lists_and_describes_groups(broker, topic, topic_name) -> None:
         await read(consumer, 1)
         await consumer.commit()
         admin = await clients.admin()
-        assert group in {found[0] for found in await admin.list_consumer_groups()}
-        (answer,) = await admin.describe_consumer_groups([group])
-        (described,) = answer.groups
+        assert group in {listed[0] for listed in await admin.list_consumer_groups()}
+        (response,) = await admin.describe_consumer_groups([group])
+        (described,) = response.groups
         assert described[1:4] == (group, "Stable", "consumer")
         partition = aiokafka.TopicPartition(topic, 0)
         assert (await admin.list_consumer_group_offsets(group))[partition].offset == 1

@@ -36,9 +36,9 @@ class Watched:
         raw.close()
 
     def lines(self) -> list[str]:
-        with urllib.request.urlopen(self._url, timeout=WAIT_S) as answer:
-            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-            return answer.read().decode().splitlines()
+        with urllib.request.urlopen(self._url, timeout=WAIT_S) as response:
+            assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            return response.read().decode().splitlines()
 
     def wait_for(self, *parts: str, work: Callable[[], object]) -> str:
         """Do work until a line has all parts; returns it."""

@@ -34,13 +34,13 @@ def collected() -> dict[str, list[str]]:
     files = [str(file) for name in suite.NAMES for file in suite.test_files(name)]
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, cwd=suite.ROOT)
-    found: dict[str, list[str]] = {name: [] for name in suite.NAMES}
+    tests_of: dict[str, list[str]] = {name: [] for name in suite.NAMES}
     for line in done.stdout.splitlines():
         file, colons, test = line.partition("::")
         if colons and file.endswith(".py"):
-            found[names[Path(file).name]].append(test)
-    assert any(found.values()), done.stdout + done.stderr
-    return found
+            tests_of[names[Path(file).name]].append(test)
+    assert any(tests_of.values()), done.stdout + done.stderr
+    return tests_of
 
 
 @pytest.mark.parametrize("name", suite.NAMES)
@@ -84,7 +84,7 @@ def test_the_table_of_secured_listeners_has_what_each_client_has() -> None:
     assert set(rows) <= set(OF_CLIENT)
     for name, cells in rows.items():
         counted = {names.get(way, way) for way, cell in zip(ways, cells, strict=True) if cell}
-        assert counted == {one.way for one in OF_CLIENT[name]}, name
+        assert counted == {combination.way for combination in OF_CLIENT[name]}, name
         assert {int(cell) for cell in cells if cell} == {len(suite.allowed(name)) - skipped(name)}, name
 
 
@@ -101,9 +101,9 @@ def pinned(name: str) -> str:
         return str(version)
     if name in POMS:
         text = (PIPELINE_POM if name == "spark" else COMPAT / name / "pom.xml").read_text()
-        found = re.search(rf"<artifactId>{re.escape(POMS[name])}</artifactId>\s*<version>(.+?)</version>", text)
-        assert found is not None
-        return found[1]
+        match = re.search(rf"<artifactId>{re.escape(POMS[name])}</artifactId>\s*<version>(.+?)</version>", text)
+        assert match is not None
+        return match[1]
     try:
         return importlib.metadata.version(DISTRIBUTIONS[name])
     except importlib.metadata.PackageNotFoundError:

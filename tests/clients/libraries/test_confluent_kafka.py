@@ -66,8 +66,8 @@ def create(broker: Server, admin: AdminClient, topic_name: Name) -> Callable[...
         return name
 
     def is_known(name: str) -> bool:
-        found = admin.list_topics(name, timeout=20).topics[name]
-        return found.error is None and all(partition.leader >= 0 for partition in found.partitions.values())
+        metadata = admin.list_topics(name, timeout=20).topics[name]
+        return metadata.error is None and all(partition.leader >= 0 for partition in metadata.partitions.values())
 
     return create_topic
 
@@ -116,8 +116,8 @@ def consumer(broker: Server) -> Iterator[Callable[..., Consumer]]:
         return opened[-1]
 
     yield consume
-    for one in opened:
-        one.close()
+    for client in opened:
+        client.close()
 
 
 def read(consumer: Consumer, count: int) -> list[Message]:
@@ -224,9 +224,9 @@ def test_keys_spread_over_partitions_and_keep_their_order(broker, create, consum
     for n in range(600):
         produced.send(topic, b"%d" % n, key=b"key-%d" % (n % 50))
     produced.flush()
-    one = consumer()
-    one.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(6)])
-    messages = read(one, 600)
+    reader = consumer()
+    reader.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(6)])
+    messages = read(reader, 600)
     assert {m.partition() for m in messages} == set(range(6))
     for key in range(50):
         values = [int(m.value()) for m in messages if m.key() == b"key-%d" % key]
@@ -240,17 +240,17 @@ def test_offsets_are_found_by_timestamp(broker, create, consumer) -> None:
     for n in range(100):
         produced.send(topic, b"%d" % n, timestamp=EPOCH + 1000 * n)
     produced.flush()
-    one = consumer()
+    reader = consumer()
 
     def offset_at(timestamp: int) -> int:
-        (found,) = one.offsets_for_times([TopicPartition(topic, 0, timestamp)], timeout=20)
-        return int(found.offset)
+        (located,) = reader.offsets_for_times([TopicPartition(topic, 0, timestamp)], timeout=20)
+        return int(located.offset)
 
     assert offset_at(EPOCH) == 0
     assert offset_at(EPOCH + 41_500) == 42
     assert offset_at(EPOCH + 42_000) == 42
     assert offset_at(EPOCH + 10**9) == OFFSET_END
-    assert one.get_watermark_offsets(TopicPartition(topic, 0), timeout=20) == (0, 100)
+    assert reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=20) == (0, 100)
 
 
 def test_seek_backwards_and_forwards(broker, create, consumer) -> None:
@@ -259,12 +259,12 @@ def test_seek_backwards_and_forwards(broker, create, consumer) -> None:
     for n in range(100):
         produced.send(topic, b"%d" % n)
     produced.flush()
-    one = consumer()
-    assert [m.offset() for m in read_from(one, topic, 3)] == [0, 1, 2]
-    one.seek(TopicPartition(topic, 0, 90))
-    assert [m.offset() for m in read(one, 10)] == list(range(90, 100))
-    one.seek(TopicPartition(topic, 0, 5))
-    assert [m.offset() for m in read(one, 2)] == [5, 6]
+    reader = consumer()
+    assert [m.offset() for m in read_from(reader, topic, 3)] == [0, 1, 2]
+    reader.seek(TopicPartition(topic, 0, 90))
+    assert [m.offset() for m in read(reader, 10)] == list(range(90, 100))
+    reader.seek(TopicPartition(topic, 0, 5))
+    assert [m.offset() for m in read(reader, 2)] == [5, 6]
 
 
 def test_reading_beyond_the_end_follows_the_reset_policy(broker, create, consumer) -> None:
@@ -280,12 +280,12 @@ def test_end_of_partition_is_reported(broker, create, consumer) -> None:
     produced = Produced(broker)
     produced.send(topic, b"only")
     produced.flush()
-    one = consumer(enable_partition_eof=True)
-    one.assign([TopicPartition(topic, 0, 0)])
+    reader = consumer(enable_partition_eof=True)
+    reader.assign([TopicPartition(topic, 0, 0)])
     seen: list[object] = []
     deadline = time.monotonic() + DEADLINE_S
     while len(seen) < 2 and time.monotonic() < deadline:
-        message = one.poll(0.2)
+        message = reader.poll(0.2)
         if message is not None:
             seen.append(message.value() if message.error() is None else message.error().code())
     assert seen == [b"only", KafkaError._PARTITION_EOF]
@@ -368,8 +368,8 @@ def poll_all(consumers: list[Consumer], until: Callable[[], bool]) -> list[Messa
     deadline = time.monotonic() + DEADLINE_S
     while not until():
         assert time.monotonic() < deadline, "the group did not settle in time"
-        for one in consumers:
-            message = one.poll(0.05)
+        for reader in consumers:
+            message = reader.poll(0.05)
             if message is not None and message.error() is None:
                 messages.append(message)
     return messages
@@ -388,34 +388,34 @@ STRATEGIES = {name: classic(name) for name in ["range", "roundrobin", "cooperati
 def test_three_members_share_the_partitions(strategy, broker, create, consumer, topic_name) -> None:
     topic, group = create(6), topic_name("group")
     members = [consumer(group, **STRATEGIES[strategy]) for _ in range(3)]
-    for one in members:
-        one.subscribe([topic])
-    poll_all(members, lambda: [len(one.assignment()) for one in members] == [2, 2, 2])
-    owned = [p.partition for one in members for p in one.assignment()]
+    for member in members:
+        member.subscribe([topic])
+    poll_all(members, lambda: [len(member.assignment()) for member in members] == [2, 2, 2])
+    owned = [p.partition for member in members for p in member.assignment()]
     assert sorted(owned) == list(range(6))
 
     members[0].close()
     rest = members[1:]
-    poll_all(rest, lambda: sorted(p.partition for one in rest for p in one.assignment()) == list(range(6)))
+    poll_all(rest, lambda: sorted(p.partition for member in rest for p in member.assignment()) == list(range(6)))
 
 
 def test_static_member_gets_its_partitions_again(broker, create, consumer, topic_name) -> None:
     topic, group = create(2), topic_name("group")
 
     def member(name: str) -> Consumer:
-        one = consumer(group, group_instance_id=name, session_timeout_ms=30000, heartbeat_interval_ms=300)
-        one.subscribe([topic])
-        return one
+        static_member = consumer(group, group_instance_id=name, session_timeout_ms=30000, heartbeat_interval_ms=300)
+        static_member.subscribe([topic])
+        return static_member
 
     first, second = member("a"), member("b")
     poll_all([first, second], lambda: len(first.assignment()) == len(second.assignment()) == 1)
     owned = first.assignment()[0].partition
-    kept = second.assignment()[0].partition
+    partition = second.assignment()[0].partition
     first.close()
     again = member("a")
     poll_all([again, second], lambda: len(again.assignment()) == 1)
     assert again.assignment()[0].partition == owned
-    assert second.assignment()[0].partition == kept
+    assert second.assignment()[0].partition == partition
 
 
 def test_admin_describes_and_deletes_topics(admin, create, broker) -> None:
@@ -506,9 +506,9 @@ def test_admin_deletes_records(broker, admin, create, consumer) -> None:
     produced.flush()
     (future,) = admin.delete_records([TopicPartition(topic, 0, 4)]).values()
     assert future.result(20).low_watermark == 4
-    one = consumer()
-    assert one.get_watermark_offsets(TopicPartition(topic, 0), timeout=20) == (4, 10)
-    assert [m.offset() for m in read_from(one, topic, 6, offset=0)] == list(range(4, 10))
+    reader = consumer()
+    assert reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=20) == (4, 10)
+    assert [m.offset() for m in read_from(reader, topic, 6, offset=0)] == list(range(4, 10))
 
 
 def test_admin_lists_offsets(broker, admin, create) -> None:
@@ -534,12 +534,12 @@ def test_admin_lists_describes_and_deletes_groups(protocol, broker, admin, creat
     produced = Produced(broker)
     produced.send(topic, b"value")
     produced.flush()
-    one = consumer(group, client_id="reader", group_protocol=protocol)
-    one.subscribe([topic])
-    (message,) = read(one, 1)
-    one.commit(message=message, asynchronous=False)
+    reader = consumer(group, client_id="reader", group_protocol=protocol)
+    reader.subscribe([topic])
+    (message,) = read(reader, 1)
+    reader.commit(message=message, asynchronous=False)
 
-    listed = {found.group_id: found for found in admin.list_consumer_groups().result(20).valid}
+    listed = {entry.group_id: entry for entry in admin.list_consumer_groups().result(20).valid}
     assert listed[group].state.name == "STABLE"
     assert listed[group].type.name == protocol.upper()
     described = admin.describe_consumer_groups([group])[group].result(20)
@@ -551,7 +551,7 @@ def test_admin_lists_describes_and_deletes_groups(protocol, broker, admin, creat
         admin.delete_consumer_groups([group])[group].result(20)
     assert caught.value.args[0].code() == KafkaError.NON_EMPTY_GROUP
 
-    one.close()
+    reader.close()
     offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(20)
     assert [(p.topic, p.partition, p.offset) for p in offsets.topic_partitions] == [(topic, 0, 1)]
     moved = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, 0)])
@@ -559,7 +559,7 @@ def test_admin_lists_describes_and_deletes_groups(protocol, broker, admin, creat
     offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])[group].result(20)
     assert [p.offset for p in offsets.topic_partitions] == [0]
     admin.delete_consumer_groups([group])[group].result(20)
-    assert group not in {found.group_id for found in admin.list_consumer_groups().result(20).valid}
+    assert group not in {entry.group_id for entry in admin.list_consumer_groups().result(20).valid}
 
 
 def test_a_transaction_commits_offsets_of_a_member_of_the_consumer_protocol(
@@ -570,21 +570,21 @@ def test_a_transaction_commits_offsets_of_a_member_of_the_consumer_protocol(
     produced = Produced(broker)
     produced.send(topic, b"one", partition=0)
     produced.flush()
-    one = consumer(group, group_protocol="consumer")
-    one.subscribe([topic])
-    read(one, 1)
-    stale = one.consumer_group_metadata()
+    member = consumer(group, group_protocol="consumer")
+    member.subscribe([topic])
+    read(member, 1)
+    stale = member.consumer_group_metadata()
     producer = Producer({**broker.clients.librdkafka(), "transactional.id": group})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.send_offsets_to_transaction([TopicPartition(topic, 0, 1)], stale, 30)
     producer.commit_transaction(30)
-    assert one.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 1
+    assert member.committed([TopicPartition(topic, 0)], timeout=20)[0].offset == 1
 
     other = consumer(group, group_protocol="consumer")
     other.subscribe([topic])
-    poll_all([one, other], lambda: [len(each.assignment()) for each in (one, other)] == [1, 1])
-    one.close()
+    poll_all([member, other], lambda: [len(each.assignment()) for each in (member, other)] == [1, 1])
+    member.close()
     producer.begin_transaction()
     with pytest.raises(KafkaException) as caught:
         producer.send_offsets_to_transaction([TopicPartition(topic, 0, 9)], stale, 30)

@@ -147,9 +147,9 @@ def test_processes_share_the_jvm_and_it_ends_after_the_last(classes: list[Path])
     command = [sys.executable, "-c", USER, *map(str, classes)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": host.ROOT}
     with subprocess.Popen(command, **pipes) as first, subprocess.Popen(command, **pipes) as second:  # type: ignore[call-overload]
-        told = [one.stdout.readline() + one.stdout.readline() for one in (first, second)]
-        (starter,) = [one for one in told if "set()" not in one]
-        assert sorted(told) == sorted(["7\nset()\n", starter])
+        outputs = [one.stdout.readline() + one.stdout.readline() for one in (first, second)]
+        (starter,) = [one for one in outputs if "set()" not in one]
+        assert sorted(outputs) == sorted(["7\nset()\n", starter])
         pid = int(starter.split("{")[1].rstrip("}\n"))
         assert Path(f"/proc/{pid}").exists()
     wait_for(lambda: not Path(f"/proc/{pid}").exists(), "the end of the JVM", WAIT_S)

@@ -58,8 +58,8 @@ def producer(broker: Server) -> Iterator[Callable[..., kafka.KafkaProducer]]:
         return opened[-1]
 
     yield produce
-    for one in opened:
-        one.close(timeout=10)
+    for client in opened:
+        client.close(timeout=10)
 
 
 @pytest.fixture
@@ -73,8 +73,8 @@ def consumer(broker: Server) -> Iterator[Callable[..., kafka.KafkaConsumer]]:
         return opened[-1]
 
     yield consume
-    for one in opened:
-        one.close()
+    for client in opened:
+        client.close()
 
 
 def read(consumer: kafka.KafkaConsumer, count: int) -> list[Any]:
@@ -98,12 +98,12 @@ def read_from(consumer: kafka.KafkaConsumer, topic: str, count: int, partition: 
 def test_records_are_read_unchanged_in_every_codec(codec, create, producer, consumer) -> None:
     topic = create()
     sent = [(f"key-{n}".encode(), (b"value-%d " % n) * 20, [("n", b"%d" % n), ("empty", b"")]) for n in range(300)]
-    one = producer(compression_type=codec, acks="all", linger_ms=5)
+    client = producer(compression_type=codec, acks="all", linger_ms=5)
     futures = [
-        one.send(topic, value, key=key, headers=headers, timestamp_ms=EPOCH + n)
+        client.send(topic, value, key=key, headers=headers, timestamp_ms=EPOCH + n)
         for n, (key, value, headers) in enumerate(sent)
     ]
-    one.flush(timeout=DEADLINE_S)
+    client.flush(timeout=DEADLINE_S)
     assert [future.get(1).offset for future in futures] == list(range(300))
 
     records = read_from(consumer(check_crcs=True), topic, 300)
@@ -115,38 +115,38 @@ def test_records_are_read_unchanged_in_every_codec(codec, create, producer, cons
 @pytest.mark.parametrize("acks", [0, 1, "all"])
 def test_every_acks_setting_stores_the_records(acks, create, producer, consumer) -> None:
     topic = create()
-    one = producer(acks=acks, enable_idempotence=False)
+    client = producer(acks=acks, enable_idempotence=False)
     for n in range(200):
-        one.send(topic, b"%d" % n)
-    one.flush(timeout=DEADLINE_S)
+        client.send(topic, b"%d" % n)
+    client.flush(timeout=DEADLINE_S)
     assert [r.value for r in read_from(consumer(), topic, 200)] == [b"%d" % n for n in range(200)]
 
 
 def test_idempotent_producer_keeps_the_order(create, producer, consumer) -> None:
     topic = create()
-    one = producer(enable_idempotence=True, batch_size=300, max_in_flight_requests_per_connection=5)
+    client = producer(enable_idempotence=True, batch_size=300, max_in_flight_requests_per_connection=5)
     for n in range(1000):
-        one.send(topic, b"%d" % n)
-    one.flush(timeout=DEADLINE_S)
+        client.send(topic, b"%d" % n)
+    client.flush(timeout=DEADLINE_S)
     assert [r.value for r in read_from(consumer(), topic, 1000)] == [b"%d" % n for n in range(1000)]
 
 
 def test_record_just_below_the_limit_is_stored_and_a_bigger_one_refused(create, producer, consumer) -> None:
     """L11: max.message.bytes, error 10 MESSAGE_TOO_LARGE."""
     topic = create(configs={"max.message.bytes": "200000"})
-    one = producer(max_request_size=10_000_000)
-    one.send(topic, bytes(199_000)).get(DEADLINE_S)
+    client = producer(max_request_size=10_000_000)
+    client.send(topic, bytes(199_000)).get(DEADLINE_S)
     with pytest.raises(kafka.errors.MessageSizeTooLargeError):
-        one.send(topic, bytes(201_000)).get(DEADLINE_S)
+        client.send(topic, bytes(201_000)).get(DEADLINE_S)
     (record,) = read_from(consumer(), topic, 1)
     assert record.value == bytes(199_000)
 
 
 def test_records_of_a_key_are_in_one_partition(create, producer, consumer) -> None:
     topic = create(6)
-    one = producer()
-    sent = [one.send(topic, b"%d" % n, key=b"key-%d" % (n % 50)) for n in range(300)]
-    one.flush(timeout=DEADLINE_S)
+    client = producer()
+    sent = [client.send(topic, b"%d" % n, key=b"key-%d" % (n % 50)) for n in range(300)]
+    client.flush(timeout=DEADLINE_S)
     placed = {(n % 50): future.get(1).partition for n, future in enumerate(sent)}
     assert [future.get(1).partition for future in sent] == [placed[n % 50] for n in range(300)]
     reader = consumer()
@@ -159,14 +159,14 @@ def test_records_of_a_key_are_in_one_partition(create, producer, consumer) -> No
 
 def test_offsets_are_found_by_timestamp(create, producer, consumer) -> None:
     topic = create()
-    one = producer()
+    client = producer()
     for n in range(50):
-        one.send(topic, b"%d" % n, timestamp_ms=EPOCH + 1000 * n)
-    one.flush(timeout=DEADLINE_S)
+        client.send(topic, b"%d" % n, timestamp_ms=EPOCH + 1000 * n)
+    client.flush(timeout=DEADLINE_S)
     partition = kafka.TopicPartition(topic, 0)
     reader = consumer()
-    found = reader.offsets_for_times({partition: EPOCH + 21_500})[partition]
-    assert (found.offset, found.timestamp) == (22, EPOCH + 22_000)
+    located = reader.offsets_for_times({partition: EPOCH + 21_500})[partition]
+    assert (located.offset, located.timestamp) == (22, EPOCH + 22_000)
     assert reader.offsets_for_times({partition: EPOCH + 10**9})[partition] is None
     assert reader.beginning_offsets([partition]) == {partition: 0}
     assert reader.end_offsets([partition]) == {partition: 50}
@@ -174,10 +174,10 @@ def test_offsets_are_found_by_timestamp(create, producer, consumer) -> None:
 
 def test_seek_backwards_and_forwards(create, producer, consumer) -> None:
     topic = create()
-    one = producer()
+    client = producer()
     for n in range(100):
-        one.send(topic, b"%d" % n)
-    one.flush(timeout=DEADLINE_S)
+        client.send(topic, b"%d" % n)
+    client.flush(timeout=DEADLINE_S)
     reader = consumer()
     partition = kafka.TopicPartition(topic, 0)
     assert [r.offset for r in read_from(reader, topic, 3)] == [0, 1, 2]
@@ -191,10 +191,10 @@ def test_seek_backwards_and_forwards(create, producer, consumer) -> None:
 
 def test_group_commits_and_resumes(create, producer, consumer, topic_name) -> None:
     topic, group = create(), topic_name("group")
-    one = producer()
+    client = producer()
     for n in range(20):
-        one.send(topic, b"%d" % n)
-    one.flush(timeout=DEADLINE_S)
+        client.send(topic, b"%d" % n)
+    client.flush(timeout=DEADLINE_S)
     partition = kafka.TopicPartition(topic, 0)
     first = consumer(topic, group_id=group)
     assert [r.offset for r in read(first, 12)] == list(range(12))
@@ -220,7 +220,7 @@ class Member(Thread):
     def run(self) -> None:
         while not self._is_over.is_set():
             self.consumer.poll(timeout_ms=POLL_MS)
-            self.partitions = sorted(one.partition for one in self.consumer.assignment())
+            self.partitions = sorted(partition.partition for partition in self.consumer.assignment())
         self.consumer.close()
 
     def leave(self) -> None:
@@ -237,7 +237,7 @@ def test_three_members_share_the_partitions(create, consumer, topic_name) -> Non
             lambda: f"{counts} partitions, not {[member.partitions for member in members]}",
             DEADLINE_S,
         )
-        assert sorted(partition for one in members for partition in one.partitions) == list(range(6))
+        assert sorted(partition for process in members for partition in process.partitions) == list(range(6))
 
     members = [Member(consumer(topic, group_id=group, heartbeat_interval_ms=300)) for _ in range(3)]
     try:
@@ -245,14 +245,14 @@ def test_three_members_share_the_partitions(create, consumer, topic_name) -> Non
         members[0].leave()
         have_shared(members[1:], [3, 3])
     finally:
-        for one in members:
-            one.leave()
+        for process in members:
+            process.leave()
 
 
 def test_pattern_subscription_finds_topics(create, producer, consumer, topic_name) -> None:
     topic, group = create(), topic_name("group")
-    one = producer()
-    one.send(topic, b"value").get(DEADLINE_S)
+    client = producer()
+    client.send(topic, b"value").get(DEADLINE_S)
     reader = consumer(group_id=group)
     reader.subscribe(pattern=f"^{topic}$")
     assert [r.topic for r in read(reader, 1)] == [topic]
@@ -292,8 +292,8 @@ def test_admin_reads_and_changes_configs(admin, create) -> None:
     topic = create(configs={"retention.ms": "1234567"})
 
     def modified() -> dict[str, str]:
-        (found,) = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])["topic"].values()
-        return {name: entry["value"] for name, entry in found.items()}
+        (configs,) = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])["topic"].values()
+        return {name: entry["value"] for name, entry in configs.items()}
 
     assert modified() == {"retention.ms": "1234567"}
     admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs={"retention.ms": "7654321"})])
@@ -302,10 +302,10 @@ def test_admin_reads_and_changes_configs(admin, create) -> None:
 
 def test_admin_deletes_records(admin, create, producer, consumer) -> None:
     topic = create()
-    one = producer()
+    client = producer()
     for n in range(10):
-        one.send(topic, b"%d" % n)
-    one.flush(timeout=DEADLINE_S)
+        client.send(topic, b"%d" % n)
+    client.flush(timeout=DEADLINE_S)
     partition = kafka.TopicPartition(topic, 0)
     assert admin.delete_records({partition: 4})[partition]["low_watermark"] == 4
     reader = consumer()
@@ -315,9 +315,9 @@ def test_admin_deletes_records(admin, create, producer, consumer) -> None:
 
 def test_admin_lists_offsets(admin, create, producer) -> None:
     topic = create()
-    one = producer()
+    client = producer()
     for n, timestamp in enumerate([EPOCH, EPOCH + 5_000, EPOCH + 1_000]):
-        one.send(topic, b"%d" % n, timestamp_ms=timestamp).get(DEADLINE_S)
+        client.send(topic, b"%d" % n, timestamp_ms=timestamp).get(DEADLINE_S)
     partition = kafka.TopicPartition(topic, 0)
 
     def offset(spec: Any) -> int:
@@ -336,7 +336,7 @@ def test_admin_lists_describes_and_deletes_groups(admin, create, producer, consu
     reader = consumer(topic, group_id=group, client_id="reader")
     read(reader, 1)
     reader.commit()
-    listed = {found["group_id"]: found for found in admin.list_groups()}
+    listed = {entry["group_id"]: entry for entry in admin.list_groups()}
     assert listed[group]["group_state"] == "Stable"
     described = admin.describe_groups([group])[group]
     (member,) = described["members"]
@@ -350,7 +350,7 @@ def test_admin_lists_describes_and_deletes_groups(admin, create, producer, consu
     admin.delete_group_offsets(group, [partition])
     assert admin.list_group_offsets({group: None})[group] == {}
     assert admin.delete_groups([group]) == {group: "OK"}
-    assert group not in {found["group_id"] for found in admin.list_groups()}
+    assert group not in {entry["group_id"] for entry in admin.list_groups()}
 
 
 def test_admin_describes_the_cluster_and_its_log_dirs(admin, broker, create) -> None:
@@ -359,7 +359,7 @@ def test_admin_describes_the_cluster_and_its_log_dirs(admin, broker, create) -> 
     assert [f"{node['host']}:{node['port']}" for node in cluster["brokers"]] == broker.addresses
 
     def logs() -> list[int]:
-        topics = [t for one in admin.describe_log_dirs() for d in one["log_dirs"] for t in d["topics"]]
+        topics = [t for log_dir in admin.describe_log_dirs() for d in log_dir["log_dirs"] for t in d["topics"]]
         return sorted(p["partition_index"] for t in topics if t["name"] == topic for p in t["partitions"])
 
     deadline = time.monotonic() + DEADLINE_S
@@ -369,10 +369,10 @@ def test_admin_describes_the_cluster_and_its_log_dirs(admin, broker, create) -> 
 
 def test_admin_describes_the_producers_of_a_partition(admin, create, producer) -> None:
     topic = create()
-    one = producer(enable_idempotence=True)
+    client = producer(enable_idempotence=True)
     for n in range(5):
-        one.send(topic, b"%d" % n)
-    one.flush(timeout=DEADLINE_S)
+        client.send(topic, b"%d" % n)
+    client.flush(timeout=DEADLINE_S)
     partition = kafka.TopicPartition(topic, 0)
     (state,) = admin.describe_producers([partition])[partition].active_producers
     assert state.last_sequence == 4

@@ -50,15 +50,15 @@ def streams_broker(tmp_path_factory, request):
 
 @pytest.fixture
 def application(topic_name, tmp_path):
-    made = []
+    apps = []
 
     def make(server, *settings, **options):
-        made.append(Application(server.clients, topic_name("words"), tmp_path, *settings, **options))
-        return made[-1]
+        apps.append(Application(server.clients, topic_name("words"), tmp_path, *settings, **options))
+        return apps[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for app in apps:
+        app.close()
 
 
 PROTOCOLS = {"classic": ["consumer.session.timeout.ms=6000"], "streams": ["group.protocol=streams"]}
@@ -172,12 +172,14 @@ def test_standby_tasks(start_broker, application, chance, protocol):
 def test_every_instance_knows_all_assignments(streams_broker, application, protocol):
     """Interactive queries: each instance knows the partitions of all instances."""
     words = application(streams_broker, *protocol)
-    one = words.start("application.server=here:1", state="one").running()
-    two = words.start("application.server=there:2", state="two").running()
+    first = words.start("application.server=here:1", state="one").running()
+    second = words.start("application.server=there:2", state="two").running()
     everything = {f"{words.name}-by-word-repartition-{index}" for index in range(2)}
 
     def agree():
-        answers = [{host.split(",")[0]: set(host.split(",")[1:]) for host in who.ask("hosts")} for who in (one, two)]
+        answers = [
+            {host.split(",")[0]: set(host.split(",")[1:]) for host in who.ask("hosts")} for who in (first, second)
+        ]
         if answers[0] != answers[1] or answers[0].keys() != {"here:1", "there:2"}:
             return False
         here, there = answers[0].values()

@@ -67,7 +67,9 @@ class Running:
         rebalances = [line for line in whole_lines(self.errors) if " rebalanced " in line]
         if not rebalances or "assigned: " not in rebalances[-1]:
             return set()
-        return {int(one.split("[")[1].rstrip("]")) for one in rebalances[-1].split("assigned: ")[1].split(", ")}
+        return {
+            int(partition.split("[")[1].rstrip("]")) for partition in rebalances[-1].split("assigned: ")[1].split(", ")
+        }
 
     def wait(self, holds: Callable[[], bool]) -> None:
         """Wait until a condition holds while it runs."""
@@ -127,24 +129,24 @@ class Kcat:
 
     def kill(self) -> None:
         """Kill all processes that still run."""
-        for one in self.started:
-            if one.process.poll() is None:
-                one.process.kill()
-                one.process.wait()
+        for client in self.started:
+            if client.process.poll() is None:
+                client.process.kill()
+                client.process.wait()
 
 
 @pytest.fixture
 def kcat_at(tmp_path: Path) -> Iterator[Callable[[Server], Kcat]]:
     """A factory of Kcats for a given broker; their processes are stopped after the test."""
-    made: list[Kcat] = []
+    instances: list[Kcat] = []
 
     def at(broker: Server) -> Kcat:
-        made.append(Kcat(broker, tmp_path))
-        return made[-1]
+        instances.append(Kcat(broker, tmp_path))
+        return instances[-1]
 
     yield at
-    for one in made:
-        one.kill()
+    for instance in instances:
+        instance.kill()
 
 
 @pytest.fixture
@@ -180,8 +182,8 @@ def first_batch(broker: Server, topic: str) -> BatchView:
     )  # fmt: skip
     with broker.administration.barnabas(DEADLINE_S) as client:
         leader = client.retry(lambda deadline: client.leader(topic, 0, deadline))
-        answer = client.call(request, FetchResponse, node_id=leader, max_version=12)
-        (partition,) = answer.responses[0].partitions
+        response = client.call(request, FetchResponse, node_id=leader, max_version=12)
+        (partition,) = response.responses[0].partitions
         return BatchView(bytes(partition.records))
 
 
@@ -191,8 +193,8 @@ def test_records_are_read_unchanged_in_every_codec(codec, kcat, create) -> None:
     lines = [f"key-{n}:value-{n} " + "and more " * 20 for n in range(500)]
     kcat("-P", "-t", topic, "-K:", "-z", codec, data="\n".join(lines).encode())
     assert first_batch(kcat.broker, topic).codec == CODECS[codec]
-    found = kcat.consume(topic, "-f", "%t %p %o %k:%s\n", "-X", "check.crcs=true")
-    assert found == [f"{topic} 0 {n} {line}" for n, line in enumerate(lines)]
+    consumed = kcat.consume(topic, "-f", "%t %p %o %k:%s\n", "-X", "check.crcs=true")
+    assert consumed == [f"{topic} 0 {n} {line}" for n, line in enumerate(lines)]
 
 
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
@@ -317,14 +319,14 @@ def test_metadata_listing_as_json(kcat, broker, create) -> None:
     nodes = [{"id": node, "name": address} for node, address in enumerate(broker.addresses, 1)]
     assert sorted(listed["brokers"], key=itemgetter("id")) == nodes
     assert listed["controllerid"] in {node["id"] for node in nodes}
-    (found,) = listed["topics"]
-    assert (found["topic"], [one["partition"] for one in found["partitions"]]) == (topic, [0, 1])
-    for one in found["partitions"]:
-        replicas = [replica["id"] for replica in one["replicas"]]
+    (described,) = listed["topics"]
+    assert (described["topic"], [partition["partition"] for partition in described["partitions"]]) == (topic, [0, 1])
+    for partition in described["partitions"]:
+        replicas = [replica["id"] for replica in partition["replicas"]]
         assert sorted(replicas) == [node["id"] for node in nodes]
-        assert one["leader"] == replicas[0]
-        assert {"id": one["leader"]} in one["isrs"]
-    assert topic in {found["topic"] for found in json.loads(kcat("-L", "-J"))["topics"]}
+        assert partition["leader"] == replicas[0]
+        assert {"id": partition["leader"]} in partition["isrs"]
+    assert topic in {described["topic"] for described in json.loads(kcat("-L", "-J"))["topics"]}
 
 
 def test_producing_creates_a_missing_topic_and_consuming_does_not(kcat, topic, topic_name) -> None:
@@ -334,17 +336,17 @@ def test_producing_creates_a_missing_topic_and_consuming_does_not(kcat, topic, t
     done = kcat.run("-C", "-e", "-t", missing)
     assert done.returncode == 1
     assert b"Unknown topic or partition" in done.stderr
-    assert missing not in {found["topic"] for found in json.loads(kcat("-L", "-J"))["topics"]}
+    assert missing not in {entry["topic"] for entry in json.loads(kcat("-L", "-J"))["topics"]}
 
 
 def test_keys_spread_over_partitions_and_keep_their_order(kcat, create) -> None:
     topic = create(4)
     data = "".join(f"key-{n % 20}:{n}\n" for n in range(200)).encode()
     kcat("-P", "-t", topic, "-K:", "-X", "topic.partitioner=murmur2_random", data=data)
-    found = [line.split() for line in kcat.consume(topic, "-f", "%p %k %s\n")]
-    assert {partition for partition, _, _ in found} == {"0", "1", "2", "3"}
+    consumed = [line.split() for line in kcat.consume(topic, "-f", "%p %k %s\n")]
+    assert {partition for partition, _, _ in consumed} == {"0", "1", "2", "3"}
     for key in range(20):
-        ours = [(partition, int(value)) for partition, name, value in found if name == f"key-{key}"]
+        ours = [(partition, int(value)) for partition, name, value in consumed if name == f"key-{key}"]
         assert len({partition for partition, _ in ours}) == 1
         assert [value for _, value in ours] == list(range(key, 200, 20))
 

@@ -40,15 +40,15 @@ def limited(broker: Server, topic_name: Callable[..., str]) -> str:
     entries = [alteration({"client-id": client_id}, {"producer_byte_rate": RATE})]
     (changed,) = client(AlterClientQuotasRequest(entries=entries), 1).entries
     assert changed.error_code == 0, changed
-    wanted = DescribeClientQuotasRequest(components=[ComponentData(entity_type="client-id", match=client_id)])
+    request = DescribeClientQuotasRequest(components=[ComponentData(entity_type="client-id", match=client_id)])
     deadline = time.monotonic() + 30
     while True:
-        answer = client(wanted, 1)
-        assert isinstance(answer, DescribeClientQuotasResponse)
-        if described(answer):
+        response = client(request, 1)
+        assert isinstance(response, DescribeClientQuotasResponse)
+        if described(response):
             break
         assert time.monotonic() < deadline
-    assert described(answer) == [({"client-id": client_id}, {"producer_byte_rate": RATE})]
+    assert described(response) == [({"client-id": client_id}, {"producer_byte_rate": RATE})]
     client.close()
     return client_id
 
@@ -59,11 +59,11 @@ def test_a_limited_producer_ends_up_near_its_rate(
     if is_under_kills:
         pytest.skip("a broker that has started again has counted nothing")
     topic = create()
-    told: list[float] = []
+    throttle_times: list[float] = []
     settings: dict[str, Any] = {
         "bootstrap.servers": broker.bootstrap,
         "client.id": limited,
-        "throttle_cb": lambda event: told.append(event.throttle_time),
+        "throttle_cb": lambda event: throttle_times.append(event.throttle_time),
         "batch.size": BATCH,
         "message.timeout.ms": 90_000,
     }
@@ -74,7 +74,7 @@ def test_a_limited_producer_ends_up_near_its_rate(
         assert producer.flush(90) == 0
     elapsed = time.monotonic() - began
     sent = BATCH * BATCHES
-    throttled = sum(told)
+    throttled = sum(throttle_times)
     assert throttled > 0
     assert sent <= RATE * (BURST_S + elapsed) + 2 * BATCH, "it was served above its rate"
     assert throttled <= sent / RATE, "it was throttled for longer than all it has sent takes at its rate"

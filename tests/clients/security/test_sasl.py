@@ -126,7 +126,9 @@ def test_users_are_made_described_and_deleted_while_the_broker_runs(secured: Ser
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192)
     admin.alter_user_scram_credentials([UserScramCredentialUpsertion("carol", info, b"first")])["carol"].result(WAIT_S)
     described = admin.describe_user_scram_credentials(["carol"])["carol"].result(WAIT_S)
-    assert [(one.mechanism, one.iterations) for one in described.scram_credential_infos] == [(info.mechanism, 8192)]
+    assert [(entry.mechanism, entry.iterations) for entry in described.scram_credential_infos] == [
+        (info.mechanism, 8192)
+    ]
     carol = AdminClient(login(secured, "SCRAM-SHA-256", "carol", "first"))
     assert carol.list_topics(timeout=WAIT_S).brokers
     admin.alter_user_scram_credentials([UserScramCredentialUpsertion("carol", info, b"second")])["carol"].result(WAIT_S)

@@ -69,11 +69,11 @@ LOGINS = {
 
 def produce(tools: Tools, config: Path, topic: str, count: int, *options: object) -> None:
     """Write records with the verifiable producer, which must not lose one."""
-    told = tools.run(
+    output = tools.run(
         "VerifiableProducer", "--topic", topic, "--max-messages", count, "--command-config", config, *options
     )
-    summary = json.loads(told.splitlines()[-1])
-    assert summary["name"] == "tool_data", told[-2000:]
+    summary = json.loads(output.splitlines()[-1])
+    assert summary["name"] == "tool_data", output[-2000:]
     assert (summary["sent"], summary["acked"]) == (count, count)
 
 
@@ -103,10 +103,10 @@ def test_delegation_tokens(secured: Server, tools: Tools, tmp_path: Path, topic:
     def token(*arguments: str, config: Path = alice, expected: int = 0) -> str:
         return str(tools.run("DelegationTokenCommand", "--command-config", config, *arguments, expected=expected))
 
-    made = token("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:admin")
-    found = re.search(r"^(\S{22}) +(\S+) +User:alice", made, re.MULTILINE)
-    assert found is not None, made
-    token_id, key = found.groups()
+    output = token("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:admin")
+    match = re.search(r"^(\S{22}) +(\S+) +User:alice", output, re.MULTILINE)
+    assert match is not None, output
+    token_id, key = match.groups()
     by_token = client_file(tmp_path, "SCRAM-SHA-512", f'username="{token_id}" password="{key}" tokenauth="true"')
     produce(tools, by_token, topic, 10)
     assert token_id in token("--describe", "--owner-principal", "User:alice")

@@ -82,12 +82,12 @@ def settings(one: Combination) -> ClientSettings:
 
 @for_each("one", EVERY, ids=str)
 def test_settings_name_the_protocol_and_the_mechanism(one: Combination) -> None:
-    made = settings(one)
+    client_settings = settings(one)
     mechanism = one.mechanism or None
     for configuration, protocol_key, mechanism_key in (
-        (made.librdkafka(), "security.protocol", "sasl.mechanism"),
-        (made.java(), "security.protocol", "sasl.mechanism"),
-        (made.spark(), "kafka.security.protocol", "kafka.sasl.mechanism"),
+        (client_settings.librdkafka(), "security.protocol", "sasl.mechanism"),
+        (client_settings.java(), "security.protocol", "sasl.mechanism"),
+        (client_settings.spark(), "kafka.security.protocol", "kafka.sasl.mechanism"),
     ):
         assert configuration[protocol_key] == one.protocol
         assert configuration.get(mechanism_key) == mechanism
@@ -138,14 +138,14 @@ def test_who_has_no_principal_may_do_nothing(kind: str, tmp_path: Path) -> None:
 
 
 def test_settings_without_security_are_addresses_only() -> None:
-    made = ClientSettings("127.0.0.1:9092")
-    assert made.librdkafka() == made.java() == {"bootstrap.servers": "127.0.0.1:9092"}
-    assert made.kafka_python() == made.aiokafka() == {"bootstrap_servers": "127.0.0.1:9092"}
-    assert made.spark() == {"kafka.bootstrap.servers": "127.0.0.1:9092"}
-    assert made.kcat() == ["-b", "127.0.0.1:9092"]
-    assert made.franz_go() == made.security_properties() == {}
+    client_settings = ClientSettings("127.0.0.1:9092")
+    assert client_settings.librdkafka() == client_settings.java() == {"bootstrap.servers": "127.0.0.1:9092"}
+    assert client_settings.kafka_python() == client_settings.aiokafka() == {"bootstrap_servers": "127.0.0.1:9092"}
+    assert client_settings.spark() == {"kafka.bootstrap.servers": "127.0.0.1:9092"}
+    assert client_settings.kcat() == ["-b", "127.0.0.1:9092"]
+    assert client_settings.franz_go() == client_settings.security_properties() == {}
 
 
 def test_every_suite_has_its_combinations() -> None:
     assert sorted(OF_CLIENT) == suite.NAMES
-    assert all(set(found) <= set(EVERY) for found in OF_CLIENT.values())
+    assert all(set(combinations) <= set(EVERY) for combinations in OF_CLIENT.values())

@@ -228,8 +228,8 @@ def test_a_client_that_trusts_another_authority_says_so_and_the_log_too(secured:
     config = secured.client_config(**{"ssl.ca.location": other})
     assert "verify failed" in connection_error(config)
     # a client that closes with something unread resets the connection, and its alert with it
-    said = "does not trust the certificate of this node (alert unknown ca)"
-    wait_for(lambda: connection_error(config) and said in secured.server.log(), "the line in the log")
+    sentence = "does not trust the certificate of this node (alert unknown ca)"
+    wait_for(lambda: connection_error(config) and sentence in secured.server.log(), "the line in the log")
 
 
 def test_a_plaintext_client_gets_a_closed_connection_and_the_log_says_why(secured: TlsBroker) -> None:
@@ -259,8 +259,8 @@ def test_secrets_are_neither_described_nor_logged(tmp_path: Path) -> None:
         assert entries["ssl.key.password"].is_sensitive
         assert all(entry.value is None for entry in entries.values() if entry.is_sensitive)
         body = key.splitlines()[1]
-        told = server.log() + repr({name: str(entry) for name, entry in entries.items()})
-        assert not [secret for secret in ("s3cret-word", "an0ther-word", body) if secret in told]
+        shown = server.log() + repr({name: str(entry) for name, entry in entries.items()})
+        assert not [secret for secret in ("s3cret-word", "an0ther-word", body) if secret in shown]
     finally:
         server.stop()
 

@@ -109,9 +109,9 @@ def test_batch_write_with_keys_headers_and_partition_column(spark, broker, creat
     writer = frame.write.format("kafka").options(**broker.clients.spark())
     writer.option("includeHeaders", "true").option("kafka.compression.type", "zstd").save()
     messages = consume(broker, topic, 300)
-    found = {int(m.value()): (m.key(), m.headers(), m.partition()) for m in messages}
+    by_value = {int(m.value()): (m.key(), m.headers(), m.partition()) for m in messages}
     assert len(messages) == 300
-    assert found == {n: (b"key-%d" % n, [("n", b"%d" % n)], n % 3) for n in range(300)}
+    assert by_value == {n: (b"key-%d" % n, [("n", b"%d" % n)], n % 3) for n in range(300)}
 
 
 def test_sink_creates_its_topic(spark, broker, topic) -> None:
@@ -266,8 +266,8 @@ def test_truncation_under_a_stream_is_reported(spark, broker, create, tmp_path) 
     with pytest.raises(StreamingQueryException):
         run_available(stream("true"), out, checkpoint)
     run_available(stream("false"), out, checkpoint)
-    found = sorted(int(row.value) for row in spark.read.parquet(str(out)).collect())
-    assert found == [*range(10), *range(20, 30)]
+    numbers = sorted(int(row.value) for row in spark.read.parquet(str(out)).collect())
+    assert numbers == [*range(10), *range(20, 30)]
 
 
 def test_recreated_topic_under_a_stream_is_reported(spark, broker, create, tmp_path) -> None:

@@ -70,10 +70,10 @@ def test_records_deleted_before_they_were_read(stream: Stream, broker, create: C
 
     one_by_one = {"maxOffsetsPerTrigger": 10, "kafka.max.partition.fetch.bytes": 1}
     take_available(stream(False, subscribe=topic, **one_by_one), keep, tmp_path)
-    found = batches.all()
-    assert found == sorted(set(found))
-    assert {*range(10), *range(75, 100)} <= set(found)
-    assert len(found) < 100
+    numbers = batches.all()
+    assert numbers == sorted(set(numbers))
+    assert {*range(10), *range(75, 100)} <= set(numbers)
+    assert len(numbers) < 100
 
 
 def test_all_records_of_a_batch_deleted_before_it_is_repeated(

@@ -161,16 +161,16 @@ def test_topics_by_list_by_pattern_and_partitions_by_name(
     each_read: Read, broker, create: Create, topic_name: Name
 ) -> None:
     stem = topic_name("many")
-    one, two, other = create(1, f"{stem}-a"), create(3, f"{stem}-b"), create(1, f"other-{stem}-c")
-    produce(broker, one, range(10))
-    produce(broker, two, range(10, 40), 3)
+    first, second, other = create(1, f"{stem}-a"), create(3, f"{stem}-b"), create(1, f"other-{stem}-c")
+    produce(broker, first, range(10))
+    produce(broker, second, range(10, 40), 3)
     produce(broker, other, range(40, 50))
-    assert numbers(each_read(subscribe=f"{one},{two}")) == list(range(40))
+    assert numbers(each_read(subscribe=f"{first},{second}")) == list(range(40))
     assert numbers(each_read(subscribePattern=f"^{stem}-.")) == list(range(40))
-    assigned = each_read(assign=json.dumps({one: [0], two: [0, 2]}))
+    assigned = each_read(assign=json.dumps({first: [0], second: [0, 2]}))
     assert numbers(assigned) == sorted([*range(10), *range(12, 40, 3), *range(11, 40, 3)])
-    both = json.dumps({one: {"0": 9}, two: {"0": -2, "1": 9, "2": 10}})
-    assert numbers(each_read(subscribe=f"{one},{two}", startingOffsets=both)) == sorted([9, *range(12, 40, 3), 37])
+    both = json.dumps({first: {"0": 9}, second: {"0": -2, "1": 9, "2": 10}})
+    assert numbers(each_read(subscribe=f"{first},{second}", startingOffsets=both)) == sorted([9, *range(12, 40, 3), 37])
 
 
 def test_a_pattern_matches_parts_of_names(read: Read, broker, create: Create, topic_name: Name) -> None:

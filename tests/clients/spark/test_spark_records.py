@@ -121,8 +121,8 @@ def test_large_records_written_and_read(spark, broker, create: Create, megabytes
     sink(frame.coalesce(1).write, broker, topic=topic, **limit).save()
     for fetch in ({}, {"kafka__max__partition__fetch__bytes": 1000, "kafka__fetch__max__bytes": 1000}):
         read = source(spark.read, broker, subscribe=topic, **fetch)
-        found = read.selectExpr("length(value) AS size", "substring(CAST(value AS STRING), 1, 1) AS letter").collect()
-        assert sorted((row.size, row.letter) for row in found) == [(size + n, "abc"[n]) for n in range(3)]
+        rows = read.selectExpr("length(value) AS size", "substring(CAST(value AS STRING), 1, 1) AS letter").collect()
+        assert sorted((row.size, row.letter) for row in rows) == [(size + n, "abc"[n]) for n in range(3)]
 
 
 def test_a_record_that_the_topic_does_not_take_fails_the_write(spark, broker, create: Create) -> None:

@@ -48,10 +48,10 @@ def test_the_topic_option_overrides_the_column(spark, broker, create: Create) ->
 
 
 def test_the_topic_column_sends_each_row_to_its_own(spark, broker, create: Create) -> None:
-    one, two = create(2), create()
-    sink(rows(spark, 30, f"IF(id % 3 = 0, '{one}', '{two}') AS topic").write, broker).save()
-    assert values(broker, one, 10) == list(range(0, 30, 3))
-    assert values(broker, two, 20) == [n for n in range(30) if n % 3]
+    first, second = create(2), create()
+    sink(rows(spark, 30, f"IF(id % 3 = 0, '{first}', '{second}') AS topic").write, broker).save()
+    assert values(broker, first, 10) == list(range(0, 30, 3))
+    assert values(broker, second, 20) == [n for n in range(30) if n % 3]
 
 
 def test_text_and_bytes_as_keys_and_values(spark, broker, create: Create) -> None:
@@ -100,8 +100,8 @@ def test_null_values_are_tombstones(spark, broker, create: Create) -> None:
     topic = create(1, cleanup__policy="compact")
     frame = spark.range(4).coalesce(1).selectExpr("CAST(id AS STRING) AS key", "IF(id % 2 = 0, NULL, 'x') AS value")
     sink(frame.write, broker, topic=topic).save()
-    found = sorted((m.key(), m.value()) for m in consume(broker, topic, 4))
-    assert found == [(b"0", None), (b"1", b"x"), (b"2", None), (b"3", b"x")]
+    records = sorted((m.key(), m.value()) for m in consume(broker, topic, 4))
+    assert records == [(b"0", None), (b"1", b"x"), (b"2", None), (b"3", b"x")]
 
 
 def test_a_row_without_a_topic_fails_the_write(spark, broker) -> None:
@@ -185,19 +185,23 @@ def test_many_tasks_write_concurrently(spark, broker, create: Create) -> None:
     topic = create(3)
     frame = spark.range(0, 20_000, 1, 8).selectExpr("CAST(id AS STRING) AS value")
     sink(frame.write, broker, topic=topic).save()
-    found = source(spark.read, broker, subscribe=topic).selectExpr("CAST(value AS STRING) AS v")
-    assert [found.count(), found.distinct().count()] == [20_000, 20_000]
+    read = source(spark.read, broker, subscribe=topic).selectExpr("CAST(value AS STRING) AS v")
+    assert [read.count(), read.distinct().count()] == [20_000, 20_000]
 
 
 def test_a_stream_of_appends(spark, broker, create: Create, tmp_path) -> None:
     """Topic, partition, key and headers of each row; then a restart from the checkpoint."""
-    origin, one, two = create(2), create(2), create(2)
+    origin, first_topic, second_topic = create(2), create(2), create(2)
     produce(broker, origin, range(30), 2)
 
     def run() -> None:
         options = {"subscribe": origin, "startingOffsets": "earliest", "includeHeaders": "true"}
         frame = source(spark.readStream, broker, **options).selectExpr(
-            "key", "value", "headers", "1 - partition AS partition", f"IF(partition = 0, '{one}', '{two}') AS topic"
+            "key",
+            "value",
+            "headers",
+            "1 - partition AS partition",
+            f"IF(partition = 0, '{first_topic}', '{second_topic}') AS topic",
         )
         writer = sink(frame.writeStream, broker, includeHeaders="true", checkpointLocation=str(tmp_path))
         ended(writer.trigger(availableNow=True).start())
@@ -205,7 +209,7 @@ def test_a_stream_of_appends(spark, broker, create: Create, tmp_path) -> None:
     run()
     produce(broker, origin, range(30, 40), 2)
     run()
-    for topic, first in ((one, 0), (two, 1)):
+    for topic, first in ((first_topic, 0), (second_topic, 1)):
         messages = consume(broker, topic, 20)
         assert sorted(int(m.value()) for m in messages) == list(range(first, 40, 2))
         assert {m.partition() for m in messages} == {1 - first}
@@ -302,9 +306,9 @@ def test_a_batch_that_failed_in_the_middle_is_written_again(spark, broker, creat
         "all records are written",
         PATIENCE_S,
     )
-    found = numbers(source(spark.read, broker, subscribe=target))
-    assert [n for n in found if n < 10] == list(range(10))
-    assert [n for n in range(15, 20) if found.count(n) != 1] == []
+    written = numbers(source(spark.read, broker, subscribe=target))
+    assert [n for n in written if n < 10] == list(range(10))
+    assert [n for n in range(15, 20) if written.count(n) != 1] == []
 
 
 def test_json_written_and_read(spark, broker, create: Create) -> None:

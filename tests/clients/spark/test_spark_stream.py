@@ -245,8 +245,8 @@ def test_how_far_behind_a_stream_is(stream: Stream, broker, create: Create, tmp_
     )
     ended(query)
     sources = [progress["sources"][0] for progress in query.recentProgress if progress["numInputRows"]]
-    assert [one["numInputRows"] for one in sources] == [30, 30]
-    ends, latest = ([json.loads(one[which])[topic] for one in sources] for which in ("endOffset", "latestOffset"))
+    assert [source["numInputRows"] for source in sources] == [30, 30]
+    ends, latest = ([json.loads(source[which])[topic] for source in sources] for which in ("endOffset", "latestOffset"))
     assert json.loads(sources[1]["startOffset"])[topic] == ends[0]
     assert ends[1] == latest[0] == latest[1] == {"0": 50, "1": 10}
     behind = [50 - ends[0]["0"], 10 - ends[0]["1"]]
@@ -259,24 +259,24 @@ def test_how_far_behind_a_stream_is(stream: Stream, broker, create: Create, tmp_
 
 
 def test_queries_share_a_topic_and_each_has_all(stream: Stream, broker, create: Create, tmp_path) -> None:
-    topic, kept = create(2), [Batches(), Batches(), Batches()]
+    topic, results = create(2), [Batches(), Batches(), Batches()]
     produce(broker, topic, range(50), 2)
-    queries = [start(stream(subscribe=topic), batches, tmp_path / str(n)) for n, batches in enumerate(kept)]
+    queries = [start(stream(subscribe=topic), batches, tmp_path / str(n)) for n, batches in enumerate(results)]
     produce(broker, topic, range(50, 100), 2)
     for query in queries:
         query.processAllAvailable()
         query.stop()
-    assert [batches.all() for batches in kept] == [list(range(100))] * 3
+    assert [batches.all() for batches in results] == [list(range(100))] * 3
 
 
 def test_two_sources_of_one_query(stream: Stream, broker, create: Create, tmp_path) -> None:
     """A union of two topics, and of a topic with itself: each source has its own offsets."""
-    one, two, batches = create(2), create(), Batches()
-    produce(broker, one, range(20), 2)
-    produce(broker, two, range(20, 30))
-    both = stream(subscribe=one).union(stream(subscribe=two)).union(stream(subscribe=two))
+    first_topic, second_topic, batches = create(2), create(), Batches()
+    produce(broker, first_topic, range(20), 2)
+    produce(broker, second_topic, range(20, 30))
+    both = stream(subscribe=first_topic).union(stream(subscribe=second_topic)).union(stream(subscribe=second_topic))
     take_available(both, batches, tmp_path)
-    produce(broker, two, range(30, 35))
+    produce(broker, second_topic, range(30, 35))
     take_available(both, batches, tmp_path)
     assert batches.all() == sorted([*range(20), *range(20, 35), *range(20, 35)])
 
@@ -304,7 +304,9 @@ def test_the_group_of_a_stream(spark, stream: Stream, broker, create: Create, tm
     finally:
         spark.conf.unset(DEPRECATED)
     admin = admin_of(broker)
-    groups = [one.group_id for one in admin.list_consumer_groups().result(20).valid if topic in one.group_id]
+    groups = [
+        listing.group_id for listing in admin.list_consumer_groups().result(20).valid if topic in listing.group_id
+    ]
     if deprecated == "true":
         assert [f"own-{topic}"] == [group for group in groups if group.startswith("own")]
         assert len([group for group in groups if group.startswith(f"pre-{topic}") and group.endswith("driver-0")]) == 1

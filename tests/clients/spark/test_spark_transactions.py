@@ -112,8 +112,8 @@ def test_an_open_transaction_blocks_later_records(spark, broker, create: Create,
     writer.begin_transaction()
     write(writer, topic, range(10, 20))
     produce(broker, topic, range(20, 30))
-    for one in (query, other):
-        one.processAllAvailable()
+    for running in (query, other):
+        running.processAllAvailable()
     assert committed.all() == list(range(10))
     assert numbers(source(spark.read, broker, subscribe=topic, **COMMITTED)) == list(range(10))
     assert uncommitted.all() == list(range(30))
@@ -153,8 +153,8 @@ def test_records_of_interleaved_transactions(spark, broker, create: Create, topi
     """Concurrent producers to one partition: the aborted records of each are left out."""
     topic = create()
     writers = [transactional(broker, topic_name()) for _ in range(3)]
-    for one in writers:
-        one.begin_transaction()
+    for producer in writers:
+        producer.begin_transaction()
     for n in range(30):
         write(writers[n % 3], topic, [n])
     writers[1].abort_transaction(30)
@@ -168,8 +168,8 @@ def test_records_deleted_in_front_of_a_transaction(spark, broker, mixed: str) ->
     """The first records of the aborted transaction are deleted; the others are still left out."""
     delete_records(broker, mixed, 15)
     delete_records(broker, mixed, 21, partition=1)
-    found = numbers(source(spark.read, broker, subscribe=mixed, **COMMITTED))
-    assert found == list(range(40, 70))
+    remaining = numbers(source(spark.read, broker, subscribe=mixed, **COMMITTED))
+    assert remaining == list(range(40, 70))
 
 
 def test_a_marker_is_found_by_its_time(spark, broker, mixed: str) -> None:

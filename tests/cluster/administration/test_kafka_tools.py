@@ -34,33 +34,33 @@ def tools(cluster: Cluster) -> Tools:
 def moved(tools: Tools, cluster: Cluster, topic_name: Callable[..., str]) -> str:
     """A topic of two replicas that kafka-topics has created."""
     topic = topic_name("moved")
-    told = tools.run(
+    output = tools.run(
         "TopicCommand", "--create", "--topic", topic, "--replica-assignment", "1:2,2:3", "--config", "retention.ms=-1"
     )
-    assert "Created topic" in told
+    assert "Created topic" in output
     wait_for(lambda: is_in_sync(cluster.bootstrap, topic, 2), "two replicas in sync", errors=ANY_ERROR)
     return topic
 
 
 def test_topics_and_configs(tools: Tools, moved: str) -> None:
-    told = tools.run("TopicCommand", "--describe", "--topic", moved)
-    assert "ReplicationFactor: 2" in told
-    assert "Isr: 1,2" in told
+    output = tools.run("TopicCommand", "--describe", "--topic", moved)
+    assert "ReplicationFactor: 2" in output
+    assert "Isr: 1,2" in output
     assert moved not in tools.run("TopicCommand", "--describe", "--under-replicated-partitions")
     configs = ["--entity-type", "topics", "--entity-name", moved]
     tools.run("kafka.admin.ConfigCommand", "--alter", *configs, "--add-config", "segment.bytes=2097152")
-    told = tools.run("kafka.admin.ConfigCommand", "--describe", *configs)
-    assert "segment.bytes=2097152" in told
+    output = tools.run("kafka.admin.ConfigCommand", "--describe", *configs)
+    assert "segment.bytes=2097152" in output
 
 
 def test_reassign_partitions_and_elect_leaders(tools: Tools, cluster: Cluster, moved: str, tmp_path: Path) -> None:
     plan = {"version": 1, "partitions": [{"topic": moved, "partition": 0, "replicas": [3, 1]}]}
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
-    told = tools.run(
+    output = tools.run(
         *("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file, "--execute", "--throttle", "10000000")
     )
-    assert "Successfully started" in told
+    assert "Successfully started" in output
     verify = ("reassign.ReassignPartitionsCommand", "--reassignment-json-file", file, "--verify")
     wait_for(lambda: "is completed" in tools.run(*verify), "the reassignment", errors=ANY_ERROR)
     assert list(partitions(cluster.bootstrap, moved)[0].replica_nodes) == [3, 1]
@@ -75,9 +75,9 @@ def test_the_quorum_the_directories_and_the_cluster(tools: Tools, cluster: Clust
     assert cluster.quorum.cluster_id in status
     replication = tools.run("MetadataQuorumCommand", "describe", "--replication")
     assert replication.count("Observer") == 3
-    told = tools.run("LogDirsCommand", "--describe", "--topic-list", moved)
-    brokers = json.loads(told[told.index("{") : told.rindex("}") + 1])["brokers"]
-    assert {one["broker"] for one in brokers} == {1, 2, 3}
+    shown = tools.run("LogDirsCommand", "--describe", "--topic-list", moved)
+    brokers = json.loads(shown[shown.index("{") : shown.rindex("}") + 1])["brokers"]
+    assert {broker["broker"] for broker in brokers} == {1, 2, 3}
     assert cluster.quorum.cluster_id in output("ClusterTool", "cluster-id", *address)
     listed = output("ClusterTool", "list-endpoints", *address)
     assert all(re.search(rf"{node}\s+127.0.0.1\s.*broker", listed) for node in (1, 2, 3)), listed
@@ -98,17 +98,17 @@ def test_replicas_are_compared(tools: Tools, cluster: Cluster, topic_name: Calla
     options = ["--broker-list", cluster.bootstrap, "--topics-include", topic, "--time", "-2"]
     options += ["--report-interval-ms", "500"]
     command = process("ReplicaVerificationTool", *options)
-    wanted = f"max lag is 0 for partition {topic}-0 at offset 50 among 1 partitions"
-    told: list[str] = []
+    expected = f"max lag is 0 for partition {topic}-0 at offset 50 among 1 partitions"
+    lines: list[str] = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tool:
         overdue = threading.Timer(PATIENCE_S, tool.kill)
         overdue.start()
         assert tool.stdout is not None
         for line in tool.stdout:
-            told.append(line)
-            if wanted in line:
+            lines.append(line)
+            if expected in line:
                 break
         overdue.cancel()
         tool.kill()
-    assert wanted in told[-1], told
-    assert not [line for line in told if "unmatched checksum" in line or "different number" in line]
+    assert expected in lines[-1], lines
+    assert not [line for line in lines if "unmatched checksum" in line or "different number" in line]

@@ -52,11 +52,11 @@ def ask(node: BrokerNode, request: Message, version: int) -> Any:
 
 
 def where(node: BrokerNode, topic: str) -> list[tuple[str, bool]]:
-    answer = ask(node, DescribeLogDirsRequest(topics=None), 4)
+    response = ask(node, DescribeLogDirsRequest(topics=None), 4)
     return [
-        (one.log_dir, part.is_future_key)
-        for one in answer.results
-        for name in one.topics
+        (log_dir.log_dir, part.is_future_key)
+        for log_dir in response.results
+        for name in log_dir.topics
         if name.name == topic
         for part in name.partitions
     ]
@@ -66,8 +66,8 @@ def move(node: BrokerNode, topic: str) -> str:
     current = next(path for path, is_future in where(node, topic) if not is_future)
     target = next(path for path in node.config["log.dirs"].split(",") if path != current)
     topics = [AlterReplicaLogDirTopic(name=topic, partitions=[0])]
-    answer = ask(node, AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=target, topics=topics)]), 2)
-    assert answer.results[0].partitions[0].error_code == 0
+    response = ask(node, AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=target, topics=topics)]), 2)
+    assert response.results[0].partitions[0].error_code == 0
     return target
 
 

@@ -25,11 +25,11 @@ def call(cluster: Cluster, *arguments: str) -> Ran:
 
 
 def replicas(cluster: Cluster, topic: str) -> list[list[int]]:
-    return [list(one.replica_nodes) for _, one in sorted(partitions(cluster.bootstrap, topic).items())]
+    return [list(partition.replica_nodes) for _, partition in sorted(partitions(cluster.bootstrap, topic).items())]
 
 
 def leaders(cluster: Cluster, topic: str) -> list[int]:
-    return [one.leader_id for _, one in sorted(partitions(cluster.bootstrap, topic).items())]
+    return [partition.leader_id for _, partition in sorted(partitions(cluster.bootstrap, topic).items())]
 
 
 def test_a_topic_is_created_where_it_is_said_and_described(cluster: Cluster, topic_name: Callable[..., str]) -> None:
@@ -123,9 +123,11 @@ def test_kafkas_tool_elects_leaders(cluster: Cluster, topic_name: Callable[..., 
     def elect(*arguments: str) -> Ran:
         return call(cluster, "kafka-leader-election", "--election-type", "preferred", *arguments)
 
-    one = ("--topic", topic, "--partition", "0")
-    assert elect(*one).ok().lines == [f"Successfully completed leader election (PREFERRED) for partitions {topic}-0"]
-    assert elect(*one).ok().lines == [f"Valid replica already elected for partitions {topic}-0"]
+    partition_options = ("--topic", topic, "--partition", "0")
+    assert elect(*partition_options).ok().lines == [
+        f"Successfully completed leader election (PREFERRED) for partitions {topic}-0"
+    ]
+    assert elect(*partition_options).ok().lines == [f"Valid replica already elected for partitions {topic}-0"]
     assert elect().stderr == (
         "One and only one of the following options is required: topic, all-topic-partitions, path-to-json-file\n"
     )

@@ -53,7 +53,7 @@ class AdminFaults:
 
         def is_gone() -> bool:
             with client(self._others(broker)) as asking:
-                known = {one.broker_id for one in describe_cluster(asking, with_fenced=True).brokers}
+                known = {registered.broker_id for registered in describe_cluster(asking, with_fenced=True).brokers}
                 if broker in known:
                     unregister_broker(asking, broker)
                 return broker not in known

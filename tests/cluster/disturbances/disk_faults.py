@@ -52,10 +52,10 @@ class DiskFaults:
         """(partition, its leader, the leader's node), of those whose disk can fail."""
         while True:
             index = self._chance.randrange(PARTITIONS)
-            found = leader(self._cluster.bootstrap, self._topic, index)
-            node = self._cluster.brokers.get(found)
+            leader_id = leader(self._cluster.bootstrap, self._topic, index)
+            node = self._cluster.brokers.get(leader_id)
             if isinstance(node, FaultyNode):
-                return index, found, node
+                return index, leader_id, node
 
     def _moved(self, fault: str, index: int, victim: int, began: float) -> None:
         """Wait until another broker leads the partition."""
@@ -130,15 +130,15 @@ def overwrite(node: FaultyNode, partition: str, chance: random.Random) -> int:
     """Overwrite the magic of one of a log's batches; its base offset."""
     path = min((node.data_dir / partition).glob("*.log"))
     data = path.read_bytes()
-    found: list[tuple[int, int]] = []
+    batches: list[tuple[int, int]] = []
     position = 0
     while position + LOG_OVERHEAD <= len(data):
         base_offset, size = HEADER.unpack_from(data, position)
         if size <= 0:
             break
-        found.append((base_offset, position))
+        batches.append((base_offset, position))
         position += LOG_OVERHEAD + size
-    base_offset, position = chance.choice(found)
+    base_offset, position = chance.choice(batches)
     with path.open("r+b") as log:
         os.pwrite(log.fileno(), b"\x7f", position + _MAGIC)
     return base_offset

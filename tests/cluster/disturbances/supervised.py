@@ -107,8 +107,8 @@ class SupervisedNode:
 
     def restart(self) -> None:
         """`barnabas cluster start`."""
-        answer = self._cluster.command("start", str(self._node_id))
-        assert answer.code == 0, answer.told
+        outcome = self._cluster.command("start", str(self._node_id))
+        assert outcome.code == 0, outcome.told
 
     def pause(self) -> None:
         """SIGSTOP."""
@@ -189,7 +189,7 @@ class SupervisedCluster:
 
     def begin(self, name: str) -> Serving:
         """Begin a supervisor on the directory, without waiting; its output has this name."""
-        self._begun = [one for one in self._begun if not one.has_ended]
+        self._begun = [serving for serving in self._begun if not serving.has_ended]
         self._begun.append(Serving(self.folder / name, self.arguments))
         return self._begun[-1]
 
@@ -211,11 +211,11 @@ class SupervisedCluster:
 
     def stop(self) -> None:
         """End the supervisor with its nodes; AssertionError if a node did not end in order."""
-        for one in self._begun:
-            one.process.terminate()
-        answers = {one: one.end() for one in self._begun}
-        if (answer := answers.get(self.supervisor)) is not None:
-            assert answer.code == 0, answer.told
+        for serving in self._begun:
+            serving.process.terminate()
+        answers = {serving: serving.end() for serving in self._begun}
+        if (outcome := answers.get(self.supervisor)) is not None:
+            assert outcome.code == 0, outcome.told
         self._begun, self.supervisor = [], None
 
     def kill_all(self) -> None:
@@ -223,7 +223,7 @@ class SupervisedCluster:
         assert self.supervisor is not None
         nodes = self.running()
         self.supervisor.process.send_signal(signal.SIGSTOP)  # it must not see them end
-        processes = [one for node in nodes for one in (node.pid, *children(node.pid))]
+        processes = [pid for node in nodes for pid in (node.pid, *children(node.pid))]
         for node in nodes:
             os.killpg(node.pid, signal.SIGKILL)
         self.supervisor.kill9()
@@ -231,9 +231,9 @@ class SupervisedCluster:
 
     def log(self) -> str:
         """The ends of the nodes' logs, and the output of the supervisor."""
-        told = "" if self.supervisor is None else self.supervisor.told()
+        output = "" if self.supervisor is None else self.supervisor.told()
         nodes = [*self.quorum.servers.values(), *self.brokers.values()]
-        return told + "".join(f"--- {node.data_dir.name}\n{node.log()[-3000:]}\n" for node in nodes)
+        return output + "".join(f"--- {node.data_dir.name}\n{node.log()[-3000:]}\n" for node in nodes)
 
     def __enter__(self) -> SupervisedCluster:
         return self.start()
@@ -245,7 +245,7 @@ class SupervisedCluster:
 def children(pid: int) -> list[int]:
     """The processes that a process has started."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        return [one.pid for one in psutil.Process(pid).children(recursive=True)]
+        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
     return []
 
 

@@ -72,9 +72,13 @@ class SupervisorFaults:
         """Two begin together: the one that has the directory first serves."""
         self._without_supervisor()
         both = [self._begin(), self._begin()]
-        wait_for(lambda: any(one.has_ended or one.ready.exists() for one in both), "the refusal of one of two", 60.0)
-        serves = next((one for one in both if not one.has_ended), both[0])
-        (other,) = (one for one in both if one is not serves)
+        wait_for(
+            lambda: any(candidate.has_ended or candidate.ready.exists() for candidate in both),
+            "the refusal of one of two",
+            60.0,
+        )
+        serves = next((candidate for candidate in both if not candidate.has_ended), both[0])
+        (other,) = (candidate for candidate in both if candidate is not serves)
         self._refused(other, serves)
         self._cluster.serve_with(serves)
 
@@ -108,11 +112,11 @@ class SupervisorFaults:
         self._is_sentence(serving.end(), 2, text)
         assert not serving.ready.exists()
 
-    def _is_sentence(self, answer: Answer, code: int, text: str) -> None:
+    def _is_sentence(self, outcome: Answer, code: int, text: str) -> None:
         """A command has failed with this code and one sentence."""
-        assert answer.code == code, answer
-        assert re.search(text, answer.told), answer
-        assert answer.told.count("\n") == 1, answer
+        assert outcome.code == code, outcome
+        assert re.search(text, outcome.told), outcome
+        assert outcome.told.count("\n") == 1, outcome
 
 
 @contextlib.contextmanager

@@ -44,7 +44,7 @@ def elr_that_ends(cluster: Cluster, topic: str, dead: int) -> Iterator[None]:
     others = ",".join(node.bootstrap for broker, node in cluster.brokers.items() if broker != dead)
 
     def is_without() -> bool:
-        return all(len(one.isr_nodes) == 2 for one in partitions(others, topic).values())
+        return all(len(partition.isr_nodes) == 2 for partition in partitions(others, topic).values())
 
     wait_for(is_without, f"an ISR of {topic} without the broker that was killed", errors=ANY_ERROR)
     with client(others) as asking:

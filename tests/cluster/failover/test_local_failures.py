@@ -93,7 +93,7 @@ def read_once(cluster: Cluster, topic: str, index: int, offset: int = 0, patienc
     consumer.assign([TopicPartition(topic, index, offset)])
     try:
         wait_for(
-            lambda: [one for one in consumer.consume(1, 0.2) if one.error() is None],
+            lambda: [message for message in consumer.consume(1, 0.2) if message.error() is None],
             "a record",
             patience_s,
             errors=ANY_ERROR,
@@ -131,7 +131,7 @@ def test_a_full_disk_moves_leaders_and_coordinators_until_there_is_space(
         with failing(made, victim, "write", errno.ENOSPC):
             other_leads(made, topic, 0, victim)
             work.go_on(3 * MORE)
-            assert all(victim not in one.isr_nodes for one in partitions(made.bootstrap, topic).values())
+            assert all(victim not in partition.isr_nodes for partition in partitions(made.bootstrap, topic).values())
         wait_for(lambda: is_in_sync(made.bootstrap, topic, 3), "three replicas in sync", errors=ANY_ERROR)
     log = made.brokers[victim].log()
     assert "take no records: where another one in sync can lead" in log
@@ -144,7 +144,7 @@ def commit_offset(cluster: Cluster, group: str, topic: str, offset: int) -> None
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, "log_level": 0})
     try:
         consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
-        assert [one.offset for one in consumer.committed([TopicPartition(topic, 0)], 10.0)] == [offset]
+        assert [partition.offset for partition in consumer.committed([TopicPartition(topic, 0)], 10.0)] == [offset]
     finally:
         consumer.close()
 
@@ -244,13 +244,13 @@ def test_the_last_replica_in_sync_goes_on(made: Cluster, topic: str) -> None:
     producer = Producer({"bootstrap.servers": made.bootstrap, "acks": "all"})
     last = leader(made.bootstrap, topic, 0)
     node = made.brokers[last]
-    others = [one for broker, one in made.brokers.items() if broker != last]
+    others = [other for broker, other in made.brokers.items() if broker != last]
     value = os.urandom(5000)  # so that each batch has an entry in the index
     for _ in range(2):
         producer.produce(topic, value)
         assert producer.flush(20) == 0
-    for one in others:
-        assert one.stop() == 0
+    for other in others:
+        assert other.stop() == 0
     damage(node.data_dir, f"{topic}-0")
     with pytest.raises(AssertionError, match="a record"):
         read_once(made, topic, 0, patience_s=2.0)
@@ -258,8 +258,8 @@ def test_the_last_replica_in_sync_goes_on(made: Cluster, topic: str) -> None:
     assert producer.flush(20) == 0
     read_once(made, topic, 0, 2)
     assert leader(node.bootstrap, topic, 0) == last
-    for one in others:
-        one.start()
+    for other in others:
+        other.start()
     in_sync(made, topic)  # they have the damaged records; then one of them leads, and this one is filled again
     wait_for(
         lambda: f"Partition {topic}-0 is filled from its leader again" in node.log(),

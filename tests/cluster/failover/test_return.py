@@ -46,8 +46,8 @@ class Reader:
         """Wait until the record has come."""
 
         def has_come() -> bool:
-            found = self._consumer.consume(100, 0.2)
-            self.seen += [one.value() for one in found if one.error() is None]
+            messages = self._consumer.consume(100, 0.2)
+            self.seen += [message.value() for message in messages if message.error() is None]
             return value in self.seen
 
         wait_for(has_come, lambda: f"the record {value!r}; the last ones are {self.seen[-3:]}", errors=ANY_ERROR)
@@ -62,13 +62,13 @@ def reader(local_cluster: Cluster, topic: str) -> Iterator[Reader]:
     """Reads a topic of three replicas that is there."""
     create_topic(local_cluster.bootstrap, topic, 3)
     in_sync(local_cluster, topic)
-    made = Reader(local_cluster, topic, f"group-{topic}")
+    group_reader = Reader(local_cluster, topic, f"group-{topic}")
     try:
         write(local_cluster, topic, b"before")
-        made.wait_for(b"before")
-        yield made
+        group_reader.wait_for(b"before")
+        yield group_reader
     finally:
-        made.close()
+        group_reader.close()
 
 
 def in_sync(cluster: Cluster, topic: str) -> None:
@@ -118,8 +118,10 @@ def place(cluster: Cluster, topic: str, replicas: list[int]) -> None:
     """Have all partitions of the topic on these brokers; the first is the preferred leader."""
 
     def is_placed() -> bool:
-        found = partitions(cluster.bootstrap, topic).values()
-        return all(sorted(one.replica_nodes) == sorted(replicas) == sorted(one.isr_nodes) for one in found)
+        placed = partitions(cluster.bootstrap, topic).values()
+        return all(
+            sorted(partition.replica_nodes) == sorted(replicas) == sorted(partition.isr_nodes) for partition in placed
+        )
 
     with client(cluster.bootstrap) as asking:
         reassign(asking, {(topic, index): replicas for index in range(3)})
@@ -175,6 +177,8 @@ def nothing_is_kept() -> None:
 
     def kept() -> list[str]:
         gc.collect()
-        return [repr(one) for one in gc.get_objects() if type(one) in KEPT and KEPT[type(one)](one)]
+        return [
+            repr(instance) for instance in gc.get_objects() if type(instance) in KEPT and KEPT[type(instance)](instance)
+        ]
 
     wait_for(lambda: not kept(), lambda: f"closed parts are freed: {kept()[:5]}", errors=ANY_ERROR)

@@ -14,14 +14,14 @@ from tests.support.waiting import ANY_ERROR, wait_for
 @pytest.fixture
 def waiting(tmp_path: Path) -> Cluster:
     """A broker that runs, and a controller that does not yet."""
-    made = Cluster(tmp_path, brokers=1)
-    made.brokers[1].spawn()
+    cluster = Cluster(tmp_path, brokers=1)
+    cluster.brokers[1].spawn()
     wait_for(
-        lambda: "Cannot fetch the cluster's metadata" in made.brokers[1].log(),
+        lambda: "Cannot fetch the cluster's metadata" in cluster.brokers[1].log(),
         "a broker without controllers",
         errors=ANY_ERROR,
     )
-    return made
+    return cluster
 
 
 def test_connections_are_refused_until_the_broker_serves(waiting: Cluster) -> None:

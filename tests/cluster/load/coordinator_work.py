@@ -76,25 +76,27 @@ class CoordinatorWork:
         """Let all finish and stop them; the findings of their checks."""
         for load in self.loads:
             load.stop_writing()
-        return [Finding(one.kind, f"{load.name}: {one.text}") for load in self.loads for one in load.finish()]
+        return [
+            Finding(finding.kind, f"{load.name}: {finding.text}") for load in self.loads for finding in load.finish()
+        ]
 
     def counts(self) -> dict[str, int]:
         """Counts of responses by name, known at the end; empty without loads."""
         if not self.loads:
             return {}
-        found = dict.fromkeys(COUNTED, 0)
+        totals = dict.fromkeys(COUNTED, 0)
         for load in self.loads:
             if isinstance(load, Streams):
-                found["words"] += load.records
+                totals["words"] += load.records
             else:
-                _count(self.folder / load.name, found)
-        return {name: count for name, count in found.items() if count}
+                _count(self.folder / load.name, totals)
+        return {name: count for name, count in totals.items() if count}
 
 
 def _made(kind: str, cluster: Cluster, folder: Path, seed: int, library: str) -> Iterator[Load]:
-    one = "confluent" if library == "mixed" else library
+    library_client = "confluent" if library == "mixed" else library
     if kind == "transactions":
-        yield Copies(kind, cluster, folder, seed, client=one, rate=RATE)
+        yield Copies(kind, cluster, folder, seed, client=library_client, rate=RATE)
     elif kind == "share":
         members = "confluent" if library == "confluent" else "java"
         yield Copies(kind, cluster, folder, seed, client=members, rate=RATE, protocol="share")
@@ -102,8 +104,10 @@ def _made(kind: str, cluster: Cluster, folder: Path, seed: int, library: str) ->
         settings = ("consumer.session.timeout.ms=10000",)
         yield Streams(kind, cluster.bootstrap, folder, seed, settings=settings)
     elif kind == "groups":
-        yield Copies("consumer-group", cluster, folder, seed, client=one, rate=RATE, protocol="consumer-group")
-        for at, name in enumerate(LIBRARIES if library == "mixed" else (one,), 1):
+        yield Copies(
+            "consumer-group", cluster, folder, seed, client=library_client, rate=RATE, protocol="consumer-group"
+        )
+        for at, name in enumerate(LIBRARIES if library == "mixed" else (library_client,), 1):
             client = name.replace("-", "_")
             yield Copies(
                 f"classic-group-{name}", cluster, folder, seed + at, client=client, rate=RATE, protocol="group"
@@ -112,15 +116,15 @@ def _made(kind: str, cluster: Cluster, folder: Path, seed: int, library: str) ->
         raise ValueError(f"there is no work {kind!r}, only {', '.join((RECORDS, *KINDS))}")
 
 
-def _count(folder: Path, found: dict[str, int]) -> None:
+def _count(folder: Path, counts: dict[str, int]) -> None:
     """Add the answered events in the histories of a folder."""
     for path in folder.glob("*.jsonl"):
         for line in path.read_text().splitlines():
             if '"committed' in line or '"acknowledged"' in line:
                 event = json.loads(line)
                 if event["type"] == "committed":
-                    found["transactions"] += 1
+                    counts["transactions"] += 1
                 elif event["type"] == "committed_offsets" and "txn" not in event:
-                    found["offset commits"] += 1
+                    counts["offset commits"] += 1
                 elif event["type"] == "acknowledged":
-                    found["share acks"] += len(event["records"])
+                    counts["share acks"] += len(event["records"])

@@ -30,43 +30,43 @@ def batches(directory: Path) -> Iterator[tuple[int, bytes]]:
 
 def partition_dirs(data_dir: Path) -> dict[str, Path]:
     """The directories of partitions by name, except directories of deleted and of moved ones."""
-    found = {}
+    dirs = {}
     for path in data_dir.iterdir():
         name, dash, index = path.name.rpartition("-")
         if path.is_dir() and dash and index.isdecimal() and name != "__cluster_metadata":
-            found[path.name] = path
-    return found
+            dirs[path.name] = path
+    return dirs
 
 
 def differences(data_dirs: Mapping[int, Path], topics: Iterable[str] | None = None) -> list[str]:
     """A line for each partition whose replicas differ; `data_dirs` by broker."""
-    wanted = None if topics is None else set(topics)
-    found: list[str] = []
+    chosen = None if topics is None else set(topics)
+    problems: list[str] = []
     holders: dict[str, dict[int, Path]] = {}
     for broker, data_dir in data_dirs.items():
         for name, path in partition_dirs(data_dir).items():
-            if wanted is None or name.rpartition("-")[0] in wanted:
+            if chosen is None or name.rpartition("-")[0] in chosen:
                 holders.setdefault(name, {})[broker] = path
     for name, paths in sorted(holders.items()):
         logs = {broker: dict(batches(path)) for broker, path in paths.items()}
-        found += _compare(name, logs)
-    return found
+        problems += _compare(name, logs)
+    return problems
 
 
 def _compare(name: str, logs: Mapping[int, Mapping[int, bytes]]) -> list[str]:
     start = max((min(log, default=0) for log in logs.values()), default=0)
     first, *others = sorted(logs)
     left = {offset: data for offset, data in logs[first].items() if offset >= start}
-    found = []
+    problems = []
     for other in others:
         right = {offset: data for offset, data in logs[other].items() if offset >= start}
         if left == right:
             continue
         at = min(offset for offset in {*left, *right} if left.get(offset) != right.get(offset))
-        found.append(
+        problems.append(
             f"{name}: brokers {first} and {other} differ at offset {at}: {_shape(left, at)} and {_shape(right, at)}"
         )
-    return found
+    return problems
 
 
 def _shape(log: Mapping[int, bytes], at: int) -> str:

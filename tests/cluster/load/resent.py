@@ -30,12 +30,18 @@ Position = tuple[str, int, int]
 
 def resent(findings: Iterable[Finding], data_dir: Path) -> list[Finding]:
     """The findings that are this defect, according to the batches in the directory of a broker."""
-    places = {one: _places(one.text) for one in findings if one.kind == "duplicate"}
-    copies = {one: copied for one, (_, at) in places.items() if (copied := _first_copy(at, data_dir)) is not None}
+    places = {finding: _places(finding.text) for finding in findings if finding.kind == "duplicate"}
+    copies = {
+        finding: copied for finding, (_, at) in places.items() if (copied := _first_copy(at, data_dir)) is not None
+    }
     if len(set(copies.values())) > MOST_TIMES:
         return []
-    values = {places[one][0]: len(places[one][1]) for one in copies}
-    return [one for one, (value, positions) in places.items() if one in copies or values.get(value) == len(positions)]
+    values = {places[finding][0]: len(places[finding][1]) for finding in copies}
+    return [
+        finding
+        for finding, (value, positions) in places.items()
+        if finding in copies or values.get(value) == len(positions)
+    ]
 
 
 def take_resent(findings: list[Finding], data_dir: Path) -> list[Finding]:

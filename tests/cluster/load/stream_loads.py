@@ -91,9 +91,9 @@ class Streams(Load):
         """RuntimeError when the application has ended, or the writer cannot write."""
         if self._ticker is not None:
             self._ticker.check()
-        for one in self._words.instances:
-            if one.process.poll() is not None:
-                raise RuntimeError(f"the Streams application has ended: {one.lines[-20:]}")
+        for instance in self._words.instances:
+            if instance.process.poll() is not None:
+                raise RuntimeError(f"the Streams application has ended: {instance.lines[-20:]}")
 
     def stop_writing(self) -> None:
         """Write no more lines."""
@@ -104,15 +104,16 @@ class Streams(Load):
         """Every word was counted once for each time that it was written."""
         self.stop_writing()
         self.records = sum(self._words.written.values())
-        for one in self._words.instances:
-            for line in one.lines:
+        for instance in self._words.instances:
+            for line in instance.lines:
                 if line.startswith("ERROR"):
                     self.notes[line.split(" caused by ")[0][:150]] += 1
-        found = self._words.wait_counted()
-        wrong = [word for word, count in self._words.written.items() if found[word] != list(range(1, count + 1))]
-        wrong += sorted(found.keys() - self._words.written.keys())
+        counted = self._words.wait_counted()
+        wrong = [word for word, count in self._words.written.items() if counted[word] != list(range(1, count + 1))]
+        wrong += sorted(counted.keys() - self._words.written.keys())
         return [
-            Finding("streams-count", f"{word!r} is not counted exactly once: {_around(found[word])}") for word in wrong
+            Finding("streams-count", f"{word!r} is not counted exactly once: {_around(counted[word])}")
+            for word in wrong
         ]
 
     def kill(self) -> None:
@@ -148,8 +149,10 @@ class Spark(Load):
     def start(self) -> None:
         """Make the topics, start Spark and write; returns when Spark has made a batch."""
         admin = AdminClient({"bootstrap.servers": self._bootstrap, "log_level": 0})
-        for made in admin.create_topics([NewTopic(one, PARTITIONS) for one in (self._source, self._target)]).values():
-            made.result(60)
+        for future in admin.create_topics(
+            [NewTopic(topic, PARTITIONS) for topic in (self._source, self._target)]
+        ).values():
+            future.result(60)
         command = [sys.executable, "-m", "compat.spark.copy_stream", self._bootstrap, self._source, self._target]
         with (self._folder / "spark.log").open("wb") as log:
             self._process = subprocess.Popen([*command, str(self._folder)], stdout=log, stderr=log, cwd=ROOT)
@@ -215,7 +218,7 @@ class Spark(Load):
 
     def _copied(self) -> dict[str, int]:
         """How often each value is in the target."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         settings = {"group.id": "spark-check", "enable.partition.eof": True, "enable.auto.commit": False}
         consumer = Consumer({**settings_of(self._bootstrap), **settings})
         consumer.assign([TopicPartition(self._target, index, 0) for index in range(PARTITIONS)])
@@ -225,11 +228,11 @@ class Spark(Load):
             for message in consumer.consume(10_000, 1.0):
                 if message.error() is None:
                     value = message.value().decode()
-                    found[value] = found.get(value, 0) + 1
+                    counts[value] = counts.get(value, 0) + 1
                 elif message.error().code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
         consumer.close()
-        return found
+        return counts
 
     def kill(self) -> None:
         """End Spark."""

@@ -53,15 +53,15 @@ def test_findings_of_other_kinds_stay(tmp_path: Path) -> None:
 
 
 def test_all_records_that_were_on_their_way_are_let_pass(tmp_path: Path) -> None:
-    found = [Finding("duplicate", AGAIN.text.replace("'a'", f"'{number}'")) for number in range(20)]
-    assert resent(found, log(tmp_path, (7, 0), (7, 1))) == found
+    findings = [Finding("duplicate", AGAIN.text.replace("'a'", f"'{number}'")) for number in range(20)]
+    assert resent(findings, log(tmp_path, (7, 0), (7, 1))) == findings
 
 
 def test_many_times_are_not_let_pass(tmp_path: Path) -> None:
-    found = [
+    findings = [
         Finding("duplicate", f"'{epoch}' is at in-0@{epoch} (one), in-0@{epoch + 1} (one)")
         for epoch in range(MOST_TIMES + 1)
     ]
     directory = log(tmp_path, *((7, epoch) for epoch in range(MOST_TIMES + 2)))
-    assert resent(found, directory) == []
-    assert resent(found[1:], directory) == found[1:]
+    assert resent(findings, directory) == []
+    assert resent(findings[1:], directory) == findings[1:]

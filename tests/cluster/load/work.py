@@ -37,9 +37,9 @@ def create_topic(bootstrap: str, name: str, partitions: int = PARTITIONS, replic
     keys = {key.replace("_", "."): value for key, value in config.items()}
     removed = False
     while True:
-        (made,) = admin.create_topics([NewTopic(name, partitions, replicas, config=keys)]).values()
+        (future,) = admin.create_topics([NewTopic(name, partitions, replicas, config=keys)]).values()
         try:
-            made.result(60)
+            future.result(60)
         except KafkaException as error:
             code = error.args[0].code()
             if removed and code == KafkaError.TOPIC_ALREADY_EXISTS:
@@ -177,13 +177,13 @@ class Work:
         return [*check(read([self.folder])), *self._failed()]
 
     def _failed(self) -> list[Finding]:
-        found = []
+        findings = []
         for path in self.folder.glob("write-*.jsonl"):
             for line in path.read_text().splitlines():
                 event = json.loads(line)
                 if event["type"] in ("failed", "note"):
-                    found.append(Finding("failed-write", str(event.get("text", event.get("value")))))
-        return found
+                    findings.append(Finding("failed-write", str(event.get("text", event.get("value")))))
+        return findings
 
     def _read_all(self) -> None:
         consumer = Consumer(

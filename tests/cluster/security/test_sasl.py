@@ -62,10 +62,10 @@ def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster
     addresses = [node.bootstrap for node in secured.brokers.values()]
     admin = AdminClient(login(addresses[0], "PLAIN", "admin", "admin-secret"))
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
-    (made,) = admin.alter_user_scram_credentials(
+    (future,) = admin.alter_user_scram_credentials(
         [UserScramCredentialUpsertion("alice", info, b"alice-secret")]
     ).values()
-    made.result(WAIT_S)
+    future.result(WAIT_S)
     (topic,) = admin.create_topics([NewTopic("t", 1, 2)]).values()
     topic.result(WAIT_S)
 
@@ -81,7 +81,7 @@ def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster
     options = {"group.id": "g", "auto.offset.reset": "earliest"}
     consumer = Consumer(login(secured.bootstrap, "SCRAM-SHA-512", "alice", "alice-secret", **options))
     consumer.assign([TopicPartition("t", 0, 0)])
-    assert [one.value() for one in consumer.consume(2, WAIT_S)] == [b"0", b"1"]
+    assert [message.value() for message in consumer.consume(2, WAIT_S)] == [b"0", b"1"]
     consumer.close()
 
     def in_sync() -> bool:

@@ -114,8 +114,8 @@ class Writer:
 
     def go_on(self) -> None:
         """Wait for some more records."""
-        wanted = self.written + 5
-        wait_for(lambda: self.written >= wanted or bool(self.errors), "records are written", errors=ANY_ERROR)
+        target = self.written + 5
+        wait_for(lambda: self.written >= target or bool(self.errors), "records are written", errors=ANY_ERROR)
         assert self.errors == []
 
     def stop(self) -> None:
@@ -141,7 +141,7 @@ class Writer:
 def page_keys(number: int, node: Server, secure: int, path: Path) -> dict[str, str]:
     """The keys of a step of the page, with the addresses and files of this test."""
     blocks = parse_blocks(PAGE.read_text(encoding="utf-8"), "docs/securing.md")
-    (block,) = [one for one in blocks if one.argument == f"secure-{number}.properties"]
+    (block,) = [candidate for candidate in blocks if candidate.argument == f"secure-{number}.properties"]
     text = block.text.replace("localhost:9092", node.bootstrap).replace("localhost:9093", f"127.0.0.1:{secure}")
     return {
         key: str(path / value) if value in ("node.pem", "ca.pem") else value
@@ -282,6 +282,6 @@ def test_nodes_log_in_with_the_token_of_a_file(tmp_path: Path) -> None:
         finally:
             writer.stop()
         assert writer.errors == []
-        told = "".join(node.log() for node in cluster.nodes)
-        assert token.read_text() not in told
-        assert "Authentication at" not in told, "a node was refused"
+        logs = "".join(node.log() for node in cluster.nodes)
+        assert token.read_text() not in logs
+        assert "Authentication at" not in logs, "a node was refused"

@@ -54,13 +54,13 @@ def write(config: dict[str, Any], topic: str, values: list[bytes]) -> None:
 def read(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
     consumer = Consumer({"group.id": "readers", "auto.offset.reset": "earliest", **config})
     consumer.subscribe([topic])
-    found: list[bytes] = []
-    while len(found) < count:
+    values: list[bytes] = []
+    while len(values) < count:
         messages = consumer.consume(count, WAIT_S)
-        assert messages, f"{len(found)} of {count} records"
-        found += [message.value() or b"" for message in messages if message.error() is None]
+        assert messages, f"{len(values)} of {count} records"
+        values += [message.value() or b"" for message in messages if message.error() is None]
     consumer.close()
-    return found
+    return values
 
 
 @pytest.mark.parametrize("controllers", KINDS)
@@ -82,8 +82,8 @@ def test_replicas_follow_and_leaders_move_over_tls(tmp_path: Path, controllers: 
             lambda: partition(admin).leader != leader, "another leader that is known to all brokers", errors=ANY_ERROR
         )
         assert read(config, "orders", COUNT) == values
-        told = "".join(node.log() for node in cluster.nodes)
-        assert "certificate of" not in told, "a node was refused"
+        logs = "".join(node.log() for node in cluster.nodes)
+        assert "certificate of" not in logs, "a node was refused"
 
 
 def check_refusals(admin: AdminClient, certificate: str) -> None:

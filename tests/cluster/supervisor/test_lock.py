@@ -15,20 +15,20 @@ from barnabas.supervise.plan import PlanError
 
 def taken(directory: Path, patience_s: float = 0.0) -> tuple[ClusterLock, list[str]]:
     """The locks of a directory, and what was said meanwhile."""
-    said: list[str] = []
-    made = ClusterLock(str(directory))
-    made.take(patience_s, said.append)
-    return made, said
+    messages: list[str] = []
+    lock = ClusterLock(str(directory))
+    lock.take(patience_s, messages.append)
+    return lock, messages
 
 
 def test_one_has_the_directory_and_the_other_is_told_who(tmp_path: Path) -> None:
-    first, said = taken(tmp_path)
+    first, messages = taken(tmp_path)
     with pytest.raises(PlanError, match=rf"runs already in .* \(process {os.getpid()}") as refused:
         taken(tmp_path)
     assert "\n" not in str(refused.value)
     first.release()
     taken(tmp_path)[0].release()
-    assert said == []
+    assert messages == []
 
 
 def test_the_pid_of_a_supervisor_that_has_ended_means_nothing(tmp_path: Path) -> None:
@@ -46,11 +46,11 @@ def test_nodes_of_a_supervisor_that_was_killed_are_waited_for(tmp_path: Path) ->
     running = Files().lock(str(tmp_path / "broker-2" / LOCK))
     assert running is not None
     Files().open(str(tmp_path / "broker-3" / LOCK)).close()
-    said: list[str] = []
+    messages: list[str] = []
     with pytest.raises(PlanError, match=r"broker-2.* whose supervisor was killed, still run") as refused:
-        ClusterLock(str(tmp_path)).take(0.0, said.append)
+        ClusterLock(str(tmp_path)).take(0.0, messages.append)
     assert "broker-3" not in str(refused.value)
-    assert len(said) == 1
+    assert len(messages) == 1
     running.close()
     os.close(node)
     taken(tmp_path)[0].release()

@@ -52,8 +52,8 @@ def test_each_broker_has_a_port_for_its_metrics(address: str, of_third: str) -> 
 def test_a_listener_of_metrics_for_one_broker_is_taken_as_it_is(tmp_path: Path) -> None:
     sets = ("--set", "barnabas.metrics.listener=127.0.0.1:9464", "--set", "2:barnabas.metrics.listener=127.0.0.1:7000")
     members = Members(options_of(*sets), str(tmp_path))
-    found = {node.node_id: members._keys(node).get("barnabas.metrics.listener") for node in members.state.brokers}
-    assert found == {1: "127.0.0.1:9464", 2: "127.0.0.1:7000", 3: "127.0.0.1:9466"}
+    listeners = {node.node_id: members._keys(node).get("barnabas.metrics.listener") for node in members.state.brokers}
+    assert listeners == {1: "127.0.0.1:9464", 2: "127.0.0.1:7000", 3: "127.0.0.1:9466"}
 
 
 @for_each("text", ["0", "100", "x", "-1"])
@@ -149,25 +149,25 @@ Clusters = tuple[dict[tuple[str, int], Placed], list[int]]
 
 def carried_out(current: dict[tuple[str, int], Placed], plan: Assignment) -> dict[tuple[str, int], Placed]:
     """The partitions when a plan is done: all replicas are in sync, and of what was planned the first leads."""
-    done = {partition: Placed(one.replicas, one.leader, one.replicas) for partition, one in current.items()}
+    done = {partition: Placed(before.replicas, before.leader, before.replicas) for partition, before in current.items()}
     return done | {partition: Placed(placed, placed[0], placed) for partition, placed in plan.items()}
 
 
 @given(clusters())
 def test_a_rebalanced_cluster_is_even(made: Clusters) -> None:
     current, brokers = made
-    wanted = carried_out(current, rebalance(current, brokers))
-    for partition, placed in wanted.items():
+    placement = carried_out(current, rebalance(current, brokers))
+    for partition, placed in placement.items():
         assert len(set(placed.replicas)) == len(placed.replicas) == len(current[partition].replicas)
         assert placed.leader == placed.replicas[0], "who leads now counts, not who is preferred"
-    assert spread(Counter(one for placed in wanted.values() for one in placed.replicas), brokers) <= 1
-    assert rebalance(wanted, brokers) == {}
+    assert spread(Counter(replica for placed in placement.values() for replica in placed.replicas), brokers) <= 1
+    assert rebalance(placement, brokers) == {}
 
 
 def test_leaders_that_a_failure_has_moved_are_given_back() -> None:
     """The replicas are spread evenly, but after broker 1 came back it leads nothing."""
     replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
-    current = {("t", at): Placed(one, 3, [1, 2, 3]) for at, one in enumerate(replicas)}
+    current = {("t", at): Placed(replica_list, 3, [1, 2, 3]) for at, replica_list in enumerate(replicas)}
     assert rebalance(current, [1, 2, 3]) == {("t", 0): [1, 2, 3], ("t", 1): [2, 3, 1]}
 
 
@@ -182,7 +182,7 @@ def test_brokers_that_are_left_out_lead_only_what_no_other_can(made: Clusters) -
 @given(clusters(), st.booleans())
 def test_a_drained_broker_leads_nothing(made: Clusters, replicas: bool) -> None:
     current, brokers = made
-    others = [one for one in brokers if one != 1]
+    others = [broker for broker in brokers if broker != 1]
     try:
         plan = drain(current, 1, others, replicas=replicas)
     except Impossible:
@@ -195,7 +195,7 @@ def test_a_drained_broker_leads_nothing(made: Clusters, replicas: bool) -> None:
             assert placed.leader != 1
             assert placed.replicas[0] != 1, "it would be given back by the next election"
         assert not (replicas and 1 in placed.replicas)
-        able = [one for one in before.in_sync if one != 1]
+        able = [broker for broker in before.in_sync if broker != 1]
         if partition in plan and able:
             assert placed.leader in able, "a new replica has no records to lead with"
 

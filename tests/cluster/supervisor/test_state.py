@@ -69,15 +69,15 @@ def test_a_file_that_is_missing_is_found_again_too(tmp_path: Path, capsys: pytes
     """A new cluster id would lock every node out of its directory."""
     identify(tmp_path / "controller-3001" / "logs", 3001)
     identify(tmp_path / "broker-1", 1)
-    found = recovery.find_again(str(tmp_path))
-    assert found is not None
-    assert (found.cluster_id, found.controllers) == (CLUSTER_ID, KAFKA)
-    assert [node.name for node in found.nodes] == ["broker 1", "controller 3001"]
+    state = recovery.find_again(str(tmp_path))
+    assert state is not None
+    assert (state.cluster_id, state.controllers) == (CLUSTER_ID, KAFKA)
+    assert [node.name for node in state.nodes] == ["broker 1", "controller 3001"]
     with pytest.raises(PlanError, match="made with --controllers kafka"):
         members(tmp_path)
     assert members(tmp_path, KAFKA).state.cluster_id == CLUSTER_ID
-    told = capsys.readouterr().err
-    assert f"is missing and is written again: broker 1, controller 3001 are of the cluster {CLUSTER_ID}" in told
+    stderr = capsys.readouterr().err
+    assert f"is missing and is written again: broker 1, controller 3001 are of the cluster {CLUSTER_ID}" in stderr
 
 
 def test_a_damaged_file_without_nodes_is_that_of_a_new_cluster(tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_a_pid_of_the_file_is_nobody(tmp_path: Path) -> None:
     written = a_state(tmp_path)
     written.nodes[0].pid, written.nodes[0].state = os.getpid(), "running"
     state.write(str(tmp_path), written)
-    said: list[str] = []
-    known = control.look(str(tmp_path), said.append)
+    messages: list[str] = []
+    known = control.look(str(tmp_path), messages.append)
     assert (known.nodes[0].pid, known.nodes[0].state) == (None, "died")
-    assert said == [f"the supervisor of {tmp_path} does not run any more: it was killed"]
+    assert messages == [f"the supervisor of {tmp_path} does not run any more: it was killed"]
     with pytest.raises(control.NotRunning, match="does not run"):
         control.ask(str(tmp_path), "stop", node=1)
 

@@ -68,11 +68,11 @@ class Serving:
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A cluster of three for the tests of this file, which heal it."""
-    made = Serving(tmp_path_factory.mktemp("serving"))
-    yield made
-    if made.process.poll() is None:
-        made.process.send_signal(signal.SIGTERM)
-        made.process.wait(END_S)
+    started = Serving(tmp_path_factory.mktemp("serving"))
+    yield started
+    if started.process.poll() is None:
+        started.process.send_signal(signal.SIGTERM)
+        started.process.wait(END_S)
 
 
 def test_one_ready_line_has_all_addresses(serving: Serving) -> None:
@@ -93,11 +93,11 @@ def test_topics_have_three_replicas_of_which_two_must_be_in_sync(serving: Servin
 
 
 def test_status_shows_nodes_and_loads(serving: Serving) -> None:
-    told = serving.command("status", "-o", "json").ok().json
-    assert [row["state"] for row in told["brokers"]] == ["online"] * 3
-    assert all(row["pid"] == serving.pids()[row["broker"]] for row in told["brokers"])
-    assert all(row["cpu"].endswith("%") and row["memory"].endswith("MB") for row in told["brokers"])
-    assert [row["controller"] for row in told["controllers"]] == [3000]
+    status = serving.command("status", "-o", "json").ok().json
+    assert [row["state"] for row in status["brokers"]] == ["online"] * 3
+    assert all(row["pid"] == serving.pids()[row["broker"]] for row in status["brokers"])
+    assert all(row["cpu"].endswith("%") and row["memory"].endswith("MB") for row in status["brokers"])
+    assert [row["controller"] for row in status["controllers"]] == [3000]
 
 
 def test_a_killed_broker_is_told_and_started_again(serving: Serving) -> None:
@@ -151,8 +151,8 @@ def test_rebalance_and_drain_go_by_who_leads(serving: Serving) -> None:
     serving.command("start", "3").ok()
     assert leaders(serving)[3] == 0
     assert serving.command("rebalance", "-y").ok().stdout.endswith("moved\n")
-    found = leaders(serving)
-    assert max(found.values()) - min(found.values()) <= 1, found
+    by_broker = leaders(serving)
+    assert max(by_broker.values()) - min(by_broker.values()) <= 1, by_broker
     assert "spread evenly already" in serving.command("rebalance").ok().stdout
     serving.command("stop", "3").ok()
     serving.command("start", "3").ok()
@@ -228,8 +228,8 @@ def test_of_two_begun_together_one_serves_and_the_other_says_who(tmp_path: Path)
             assert f"runs already in {directory}" in refusal
             assert f"(process {both[serves].pid}" in refusal
             both[serves].send_signal(signal.SIGTERM)
-            _, told = both[serves].communicate(timeout=END_S)
-            assert (both[serves].returncode, told) == (0, "")
+            _, output = both[serves].communicate(timeout=END_S)
+            assert (both[serves].returncode, output) == (0, "")
         finally:
             for process in both:
                 process.kill()
@@ -245,8 +245,8 @@ def test_a_state_that_cannot_be_written_stops_nobody(
     disk.errors["write"] = errno.ENOSPC
     supervisor.save()
     supervisor.save()
-    told = capsys.readouterr().err
-    assert told.count("cluster.json: No space left on device; it is written when that is possible") == 1
+    output = capsys.readouterr().err
+    assert output.count("cluster.json: No space left on device; it is written when that is possible") == 1
     disk.errors.clear()
     now = time.monotonic()
     monkeypatch.setattr("barnabas.supervise.supervisor.time.monotonic", lambda: now + SAVE_AGAIN_S)

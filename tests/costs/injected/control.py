@@ -110,13 +110,13 @@ class Control:
     def _obey(self) -> None:
         while True:
             command: dict[str, Any] = json.loads(self._line())
-            answer = getattr(self, f"_do_{command.pop('do')}")(**command)
-            if answer is None:
+            response = getattr(self, f"_do_{command.pop('do')}")(**command)
+            if response is None:
                 return
-            self._answer(answer)
+            self._answer(response)
 
-    def _answer(self, answer: dict[str, Any]) -> None:
-        self._socket.sendall(json.dumps(answer).encode() + b"\n")
+    def _answer(self, response: dict[str, Any]) -> None:
+        self._socket.sendall(json.dumps(response).encode() + b"\n")
 
     def _line(self) -> bytes:
         while b"\n" not in self._received:

@@ -76,4 +76,4 @@ def _waits_for_work(frame: FrameType) -> bool:
 
 def _first_call(code: CodeType) -> int:
     """Where a function calls the first other one: `_work` of trio acquires a lock."""
-    return next(one.offset for one in dis.get_instructions(code) if one.opname == "CALL")
+    return next(instruction.offset for instruction in dis.get_instructions(code) if instruction.opname == "CALL")

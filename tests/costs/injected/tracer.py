@@ -75,11 +75,11 @@ class ThreadCounts:
 
     def bytecodes(self) -> Counter[tuple[str, str]]:
         """How many bytecodes each function has executed, by its file and its qualified name."""
-        found: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for code, cell in list(self._cells):
             if cell[0]:
-                found[code.co_filename, code.co_qualname] += cell[0]
-        return found
+                counts[code.co_filename, code.co_qualname] += cell[0]
+        return counts
 
 
 class Counts:

@@ -42,11 +42,11 @@ def _unchanged(session: tuple[int, int]) -> FetchRequest:
 def _fetched(response: FetchResponse) -> FetchResponsePartitionData:
     """The answer for the only partition, with records."""
     check(response.error_code, "Fetch")
-    (answer,) = response.responses[0].partitions
-    check(answer.error_code, "Fetch")
-    if not answer.records:
+    (partition,) = response.responses[0].partitions
+    check(partition.error_code, "Fetch")
+    if not partition.records:
         raise RuntimeError("Fetch has brought no records")
-    return answer
+    return partition
 
 
 def _fill(client: Client, topic: str, batches: int = BATCHES) -> None:
@@ -126,7 +126,7 @@ def _register_follower(world: CountedWorld) -> int:
 
     client, controller = world.client(), world.client("CONTROLLER")
     cluster_id = client.ask(DescribeClusterRequest(), 1).cluster_id
-    answer = controller.ask(
+    response = controller.ask(
         BrokerRegistrationRequest(
             broker_id=FOLLOWER,
             cluster_id=cluster_id,
@@ -140,13 +140,15 @@ def _register_follower(world: CountedWorld) -> int:
         ),
         4,
     )
-    check(answer.error_code, "BrokerRegistration")
-    beat = BrokerHeartbeatRequest(broker_id=FOLLOWER, broker_epoch=answer.broker_epoch, current_metadata_offset=1 << 40)
+    check(response.error_code, "BrokerRegistration")
+    beat = BrokerHeartbeatRequest(
+        broker_id=FOLLOWER, broker_epoch=response.broker_epoch, current_metadata_offset=1 << 40
+    )
     alive = controller.ask(beat, 1)
     check(alive.error_code, "BrokerHeartbeat")
     if alive.is_fenced:
         raise RuntimeError("the follower is fenced")
-    return int(answer.broker_epoch)
+    return int(response.broker_epoch)
 
 
 class _Follower:

@@ -42,7 +42,7 @@ class ClassicMember:
         self.client, self.group = client, group
         client.create_topic(group)
         find_coordinator(client, group)
-        joined = when_available(lambda: self._join(""), lambda answer: answer.error_code % MEMBER_ID_REQUIRED)
+        joined = when_available(lambda: self._join(""), lambda response: response.error_code % MEMBER_ID_REQUIRED)
         if joined.error_code:
             joined = self._join(joined.member_id)
         check(joined.error_code, "JoinGroup")
@@ -115,16 +115,16 @@ def _fetch(world: CountedWorld) -> Steps:
     member = ClassicMember(world.client(), "offset-fetch")
     response = member.client.ask(member.commit(7), 9)
     check(response.topics[0].partitions[0].error_code, "OffsetCommit")
-    asked = OffsetFetchRequestTopics(name=member.group, partition_indexes=[0])
+    requested = OffsetFetchRequestTopics(name=member.group, partition_indexes=[0])
     group = OffsetFetchRequestGroup(
-        group_id=member.group, member_id=member.member_id, member_epoch=member.generation, topics=[asked]
+        group_id=member.group, member_id=member.member_id, member_epoch=member.generation, topics=[requested]
     )
     request = OffsetFetchRequest(groups=[group], require_stable=True)
     while True:
         (response,) = yield one_client(member.client, request, 9)
-        (answer,) = response.groups
-        check(answer.error_code, "OffsetFetch")
-        if answer.topics[0].partitions[0].committed_offset != 7:
+        (fetched_group,) = response.groups
+        check(fetched_group.error_code, "OffsetFetch")
+        if fetched_group.topics[0].partitions[0].committed_offset != 7:
             raise RuntimeError("OffsetFetch has brought another offset")
 
 
@@ -144,18 +144,18 @@ def _consumer_heartbeat(world: CountedWorld) -> Steps:
         "topic_partitions": [],
     }
     first = beat(0, **whole)
-    answer = when_available(lambda: client.ask(first, 1), lambda found: found.error_code)
+    heartbeat = when_available(lambda: client.ask(first, 1), lambda reply: reply.error_code)
     deadline = time.monotonic() + TIMEOUT_S
-    while answer.assignment is None or not answer.assignment.topic_partitions:
+    while heartbeat.assignment is None or not heartbeat.assignment.topic_partitions:
         if time.monotonic() > deadline:
             raise RuntimeError("the member was not assigned its partitions")
         time.sleep(0.05)
-        answer = client.ask(beat(answer.member_epoch), 1)
-        check(answer.error_code, "ConsumerGroupHeartbeat")
+        heartbeat = client.ask(beat(heartbeat.member_epoch), 1)
+        check(heartbeat.error_code, "ConsumerGroupHeartbeat")
     owned = [ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=topic_id, partitions=[0, 1, 2, 3])]
-    answer = client.ask(beat(answer.member_epoch, topic_partitions=owned), 1)
-    check(answer.error_code, "ConsumerGroupHeartbeat")
-    request = beat(answer.member_epoch)
+    heartbeat = client.ask(beat(heartbeat.member_epoch, topic_partitions=owned), 1)
+    check(heartbeat.error_code, "ConsumerGroupHeartbeat")
+    request = beat(heartbeat.member_epoch)
     while True:
         (response,) = yield one_client(client, request, 1)
         check(response.error_code, "ConsumerGroupHeartbeat")

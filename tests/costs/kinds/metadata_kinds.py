@@ -45,8 +45,8 @@ def _list_offsets(world: CountedWorld, *, timestamp: int) -> Steps:
     for number in range(BATCHES):
         records = batch(150, time_ms=TIME_MS + number)
         produced(client.ask(produce_request(topic, records), PRODUCE_VERSION))
-    asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=0, timestamp=timestamp)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+    partition = ListOffsetsPartition(partition_index=0, current_leader_epoch=0, timestamp=timestamp)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[partition])])
     while True:
         (response,) = yield one_client(client, request, 9)
         check(response.topics[0].partitions[0].error_code, "ListOffsets")

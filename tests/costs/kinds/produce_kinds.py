@@ -79,11 +79,13 @@ def _without_acks(world: CountedWorld) -> Steps:
 def _idempotent(world: CountedWorld) -> Steps:
     client = world.client()
     client.create_topic("produce-idempotent")
-    made = client.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
-    check(made.error_code, "InitProducerId")
+    allocated = client.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
+    check(allocated.error_code, "InitProducerId")
     sequence = 0
     while True:
-        records = batch(1, producer_id=made.producer_id, producer_epoch=made.producer_epoch, base_sequence=sequence)
+        records = batch(
+            1, producer_id=allocated.producer_id, producer_epoch=allocated.producer_epoch, base_sequence=sequence
+        )
         (response,) = yield one_client(client, produce_request("produce-idempotent", records), VERSION)
         produced(response)
         sequence += 1

@@ -34,11 +34,11 @@ def _share_fetch(world: CountedWorld) -> Steps:
     client, group = world.client(), "share-fetch"
     topic_id = client.create_topic(group)
     find_coordinator(client, f"{group}:{uuid_to_text(topic_id)}:0", SHARE_KEY)
-    asked = InitializeShareGroupStateRequestPartitionData(partition=0, state_epoch=0, start_offset=0)
+    requested = InitializeShareGroupStateRequestPartitionData(partition=0, state_epoch=0, start_offset=0)
     state = InitializeShareGroupStateRequest(
-        group_id=group, topics=[InitializeStateData(topic_id=topic_id, partitions=[asked])]
+        group_id=group, topics=[InitializeStateData(topic_id=topic_id, partitions=[requested])]
     )
-    when_available(lambda: client.ask(state, 0), lambda answer: answer.results[0].partitions[0].error_code)
+    when_available(lambda: client.ask(state, 0), lambda result: result.results[0].partitions[0].error_code)
     records = batch(RECORDS)
     for _ in range(60):
         produced(client.ask(produce_request(group, records), PRODUCE_VERSION))
@@ -62,12 +62,12 @@ def _share_fetch(world: CountedWorld) -> Steps:
             topics=[ShareFetchRequestFetchTopic(topic_id=topic_id, partitions=[partition])],
         )
 
-    response = when_available(lambda: client.ask(fetch(0, None), VERSION), lambda answer: answer.error_code)
+    response = when_available(lambda: client.ask(fetch(0, None), VERSION), lambda result: result.error_code)
     epoch = 1
     while True:
-        (answer,) = response.responses[0].partitions
-        check(answer.error_code or answer.acknowledge_error_code, "ShareFetch")
-        (acquired,) = answer.acquired_records
+        (result,) = response.responses[0].partitions
+        check(result.error_code or result.acknowledge_error_code, "ShareFetch")
+        (acquired,) = result.acquired_records
         (response,) = yield one_client(client, fetch(epoch, (acquired.first_offset, acquired.last_offset)), VERSION)
         check(response.error_code, "ShareFetch")
         epoch += 1

@@ -30,9 +30,9 @@ class Producer:
         self._name = name
         client.create_topic(name)
         find_coordinator(client, name, TRANSACTION)
-        asked = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=600_000)
-        made = when_available(lambda: client.ask(asked, 4), lambda answer: answer.error_code)
-        self._id, self._epoch = made.producer_id, made.producer_epoch
+        request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=600_000)
+        response = when_available(lambda: client.ask(request, 4), lambda reply: reply.error_code)
+        self._id, self._epoch = response.producer_id, response.producer_epoch
         self._sequence = count()
 
     def add(self) -> tuple[Client, AddPartitionsToTxnRequest, int]:

@@ -123,39 +123,42 @@ class Facts:
         sent = self.sent.get(place, [])
         values = [value for _, value in read.records]
         require(len(set(values)) == len(values), f"a record of {name} is there twice: {values}")
-        unknown = set(values) - {one.value for one in sent}
+        unknown = set(values) - {record.value for record in sent}
         require(not unknown, f"{name} has records that were not sent: {unknown}")
         require(self.starts.get(place, 0) <= read.start, f"{name} starts at {read.start}, not {self.starts.get(place)}")
         if place[0] not in self.expires:
-            asked = self.starts_asked.get(place, 0)
-            require(read.start <= asked, f"{name} starts at {read.start}, only {asked} was asked for")
+            requested = self.starts_asked.get(place, 0)
+            require(read.start <= requested, f"{name} starts at {read.start}, only {requested} was asked for")
         offsets = {value: offset for offset, value in read.records}
         if place[0] in self.compacted:
             self._check_keys(name, sent, offsets)
             return
-        for one in sent:
-            if one.offset is not None and one.offset >= read.start:
-                found = offsets.get(one.value)
-                require(found == one.offset, f"{one.value!r} of {name} is at {found}, acknowledged at {one.offset}")
+        for record in sent:
+            if record.offset is not None and record.offset >= read.start:
+                position = offsets.get(record.value)
+                require(
+                    position == record.offset,
+                    f"{record.value!r} of {name} is at {position}, acknowledged at {record.offset}",
+                )
 
     @staticmethod
     def _check_keys(name: str, sent: list[Sent], offsets: dict[bytes, int]) -> None:
         """Of every key the last acknowledged record is there, or a later one."""
-        for key in {one.key for one in sent}:
-            of_key = [one for one in sent if one.key == key]
-            last = max((at for at, one in enumerate(of_key) if one.offset is not None), default=None)
+        for key in {record.key for record in sent}:
+            of_key = [record for record in sent if record.key == key]
+            last = max((at for at, record in enumerate(of_key) if record.offset is not None), default=None)
             if last is not None:
-                found = [one.value for one in of_key[last:] if one.value in offsets]
-                require(bool(found), f"the last record of key {key!r} of {name} is missing: {of_key[last]}")
+                values = [record.value for record in of_key[last:] if record.value in offsets]
+                require(bool(values), f"the last record of key {key!r} of {name} is missing: {of_key[last]}")
 
     def _check_transactions(self, partitions: dict[Place, Partition]) -> None:
         """T6: all or nothing, nothing of a transaction that was aborted, all of one that was committed."""
         for transaction in self.transactions:
             seen = []
-            for place, one in transaction.sent:
+            for place, record in transaction.sent:
                 read = partitions.get(place)
-                if read is not None and (one.offset is None or one.offset >= read.start):
-                    seen.append(one.value in {value for _, value in read.committed})
+                if read is not None and (record.offset is None or record.offset >= read.start):
+                    seen.append(record.value in {value for _, value in read.committed})
             if not transaction.commit:
                 require(not any(seen), f"records of an aborted transaction are visible: {transaction}")
             elif transaction.is_ended:
@@ -164,17 +167,19 @@ class Facts:
                 require(all(seen) or not any(seen), f"a part of a transaction is visible: {transaction}")
 
     def _check_offsets(self, session: Session) -> dict[str, int]:
-        found = {}
+        committed = {}
         for group, allowed in self.offsets.items():
             topics = [OffsetFetchRequestTopics(name="a", partition_indexes=[0])]
             request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)])
-            answer = session.ask(request, 9, OffsetFetchResponse)
-            require(answer is not None, "OffsetFetch was not answered")
-            assert answer is not None
-            if not answer.groups[0].error_code:
-                found[group] = answer.groups[0].topics[0].partitions[0].committed_offset
-                require(found[group] in allowed, f"group {group} has offset {found[group]}, not one of {allowed}")
-        return found
+            response = session.ask(request, 9, OffsetFetchResponse)
+            require(response is not None, "OffsetFetch was not answered")
+            assert response is not None
+            if not response.groups[0].error_code:
+                committed[group] = response.groups[0].topics[0].partitions[0].committed_offset
+                require(
+                    committed[group] in allowed, f"group {group} has offset {committed[group]}, not one of {allowed}"
+                )
+        return committed
 
     def _check_share_group(self, session: Session, offsets: set[int]) -> None:
         """G5: what was accepted is not delivered again, what was not is."""
@@ -197,13 +202,15 @@ class Facts:
         for topic, allowed in self.configs.items():
             if topic not in names:
                 continue
-            asked = DescribeConfigsResource(
+            resource = DescribeConfigsResource(
                 resource_type=2, resource_name=topic, configuration_keys=["max.message.bytes"]
             )
-            answer = session.ask(DescribeConfigsRequest(resources=[asked]), 4, DescribeConfigsResponse)
-            require(answer is not None and not answer.results[0].error_code, f"{topic} is not described: {answer}")
-            assert answer is not None
-            value = answer.results[0].configs[0].value
+            response = session.ask(DescribeConfigsRequest(resources=[resource]), 4, DescribeConfigsResponse)
+            require(
+                response is not None and not response.results[0].error_code, f"{topic} is not described: {response}"
+            )
+            assert response is not None
+            value = response.results[0].configs[0].value
             require(value in allowed, f"max.message.bytes of {topic} is {value}, not one of {allowed}")
 
 
@@ -222,26 +229,28 @@ def read_partition(session: Session, place: Place) -> Partition | None:
 def _read_all(session: Session, place: Place, offset: int, isolation: int) -> Records | None:
     records: list[tuple[int, bytes]] = []
     while True:
-        answer = read_once(session, place, offset, isolation)
-        if answer is None:
+        fetched = read_once(session, place, offset, isolation)
+        if fetched is None:
             return None
         if isolation:
-            following, found = committed_records(offset, answer)
+            following, new_records = committed_records(offset, fetched)
         else:
-            following, found = _uncommitted_records(offset, answer)
-        records += found
+            following, new_records = _uncommitted_records(offset, fetched)
+        records += new_records
         if following == offset:
-            end = answer.last_stable_offset if isolation else answer.high_watermark
+            end = fetched.last_stable_offset if isolation else fetched.high_watermark
             require(offset >= end, f"nothing is read at {offset} of {place}, below {end}")
             return tuple(records)
         offset = following
 
 
-def _uncommitted_records(position: int, answer: FetchResponsePartitionData) -> tuple[int, list[tuple[int, bytes]]]:
+def _uncommitted_records(position: int, fetched: FetchResponsePartitionData) -> tuple[int, list[tuple[int, bytes]]]:
     records: list[tuple[int, bytes]] = []
-    for batch in iter_batches(bytes(answer.records or b""), partial_ok=True):
+    for batch in iter_batches(bytes(fetched.records or b""), partial_ok=True):
         if not batch.is_control:
-            records += [(one.offset, one.value or b"") for one in iter_records(batch) if one.offset >= position]
+            records += [
+                (record.offset, record.value or b"") for record in iter_records(batch) if record.offset >= position
+            ]
         position = max(position, batch.next_offset)
     return position, records
 
@@ -249,14 +258,16 @@ def _uncommitted_records(position: int, answer: FetchResponsePartitionData) -> t
 def read_once(session: Session, place: Place, offset: int, isolation: int) -> FetchResponsePartitionData | None:
     """One fetch; None when it was not answered, or the partition is offline."""
     request = fetch(at(offset, place[1], 1500), topic=place[0], isolation_level=isolation)
-    answer = session.ask(request, 12, FetchResponse)
-    if answer is None:
+    response = session.ask(request, 12, FetchResponse)
+    if response is None:
         return None
-    found: FetchResponsePartitionData = answer.responses[0].partitions[0]
-    if found.error_code:
-        require(found.error_code in OFFLINE, f"the fetch of {place} at {offset} is answered {E(found.error_code)!r}")
+    partition: FetchResponsePartitionData = response.responses[0].partitions[0]
+    if partition.error_code:
+        require(
+            partition.error_code in OFFLINE, f"the fetch of {place} at {offset} is answered {E(partition.error_code)!r}"
+        )
         return None
-    return found
+    return partition
 
 
 def _compare(before: View, after: View) -> None:

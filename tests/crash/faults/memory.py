@@ -27,13 +27,13 @@ class _Codec:
         self._allocate = allocate
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._codec, name)
+        attribute = getattr(self._codec, name)
         if name not in ("parse", "parse_within", "parse_in_steps", "build"):
-            return found
+            return attribute
 
         def call(*args: Any) -> Any:
             self._allocate()
-            return found(*args)
+            return attribute(*args)
 
         return call
 
@@ -72,10 +72,10 @@ class MemoryFaults:
         routes: dict[tuple[Routes, int, int], Route] = {}
         find, steps, whole = Routes.find, batch_content.decompressed_steps, record_reader.decompress
 
-        def counted_route(found: Routes, api_key: int, api_version: int) -> Route:
-            key = (found, api_key, api_version)
+        def counted_route(table: Routes, api_key: int, api_version: int) -> Route:
+            key = (table, api_key, api_version)
             if key not in routes:
-                route = routes[key] = copy.copy(find(found, api_key, api_version))
+                route = routes[key] = copy.copy(find(table, api_key, api_version))
                 route.request_codec = _Codec(route.request_codec, self.allocate)  # type: ignore[assignment]
                 route.response_codec = _Codec(route.response_codec, self.allocate)  # type: ignore[assignment]
             return routes[key]

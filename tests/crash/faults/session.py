@@ -136,13 +136,13 @@ class Session:
             return None
         self.bugs.check()
         self._check_halt()
-        (answer,) = answers
-        require(isinstance(answer, answer_class), f"{answer} is no {answer_class.__name__}")
-        assert isinstance(answer, answer_class)
-        if re.search(rf"error_code={int(ErrorCode.UNKNOWN_SERVER_ERROR)}\b", repr(answer)):
-            require(self.may_lack_memory, f"UNKNOWN_SERVER_ERROR: {answer}")
+        (response,) = answers
+        require(isinstance(response, answer_class), f"{response} is no {answer_class.__name__}")
+        assert isinstance(response, answer_class)
+        if re.search(rf"error_code={int(ErrorCode.UNKNOWN_SERVER_ERROR)}\b", repr(response)):
+            require(self.may_lack_memory, f"UNKNOWN_SERVER_ERROR: {response}")
             return None
-        return answer
+        return response
 
     def wait(self, seconds: float) -> None:
         """Let time pass. Stopped."""
@@ -245,9 +245,9 @@ class Session:
 def check_storage(disk: FaultyDisk, *, has_leftovers: bool = False) -> None:
     """`barnabas storage check` finds nothing, after a clean stop; except for what a failed deletion has left."""
     report = check_directory(disk, PATH)
-    findings = [*report.findings, *(one for partition in report.partitions for one in partition.findings)]
+    findings = [*report.findings, *(finding for partition in report.partitions for finding in partition.findings)]
     if has_leftovers:
-        findings = [one for one in findings if "interrupted" not in one.text]
+        findings = [finding for finding in findings if "interrupted" not in finding.text]
     require(report.is_clean, "there is no marker of a clean stop")
     require(not findings, f"storage check finds {findings}")
 

@@ -35,12 +35,12 @@ class ShareMember:
 
     def initialize(self) -> int | None:
         """What the group coordinator does when the group subscribes; the error code."""
-        asked = s.InitializeShareGroupStateRequestPartitionData(partition=0, state_epoch=0, start_offset=0)
+        partition = s.InitializeShareGroupStateRequestPartitionData(partition=0, state_epoch=0, start_offset=0)
         request = s.InitializeShareGroupStateRequest(
-            group_id=GROUP, topics=[s.InitializeStateData(topic_id=self._topic_id, partitions=[asked])]
+            group_id=GROUP, topics=[s.InitializeStateData(topic_id=self._topic_id, partitions=[partition])]
         )
-        answer = self._session.ask(request, 0, s.InitializeShareGroupStateResponse)
-        return None if answer is None else int(answer.results[0].partitions[0].error_code)
+        response = self._session.ask(request, 0, s.InitializeShareGroupStateResponse)
+        return None if response is None else int(response.results[0].partitions[0].error_code)
 
     def take(self) -> tuple[int | None, list[tuple[int, int]]]:
         """Fetch; the error code, and the ranges of offsets that were acquired."""
@@ -57,14 +57,16 @@ class ShareMember:
             batch_size=500,
             topics=topics if self._epoch == 0 else [],
         )
-        answer = self._session.ask(request, VERSION, g.ShareFetchResponse)
-        found = [data for topic in answer.responses for data in topic.partitions] if answer is not None else []
-        code = None if answer is None else answer.error_code or sum(data.error_code for data in found)
+        response = self._session.ask(request, VERSION, g.ShareFetchResponse)
+        partitions = [data for topic in response.responses for data in topic.partitions] if response is not None else []
+        code = None if response is None else response.error_code or sum(data.error_code for data in partitions)
         if code != 0:
             self._begin_again()
             return None if code in _LOST_SESSION else code, []
         self._epoch += 1
-        return 0, [(one.first_offset, one.last_offset) for data in found for one in data.acquired_records]
+        return 0, [
+            (acquired.first_offset, acquired.last_offset) for data in partitions for acquired in data.acquired_records
+        ]
 
     def accept(self, first: int, last: int) -> int | None:
         """Accept a range of offsets; the error code."""
@@ -78,10 +80,10 @@ class ShareMember:
             share_session_epoch=self._epoch,
             topics=[g.AcknowledgeTopic(topic_id=self._topic_id, partitions=[partition])],
         )
-        answer = self._session.ask(request, VERSION, g.ShareAcknowledgeResponse)
-        code = None if answer is None else answer.error_code or answer.responses[0].partitions[0].error_code
+        response = self._session.ask(request, VERSION, g.ShareAcknowledgeResponse)
+        code = None if response is None else response.error_code or response.responses[0].partitions[0].error_code
         if code is None:
             self._begin_again()
-        elif not answer.error_code:  # type: ignore[union-attr]
+        elif not response.error_code:  # type: ignore[union-attr]
             self._epoch += 1
         return code

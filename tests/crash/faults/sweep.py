@@ -76,7 +76,7 @@ def _run_without_fault(name: str) -> FaultyDisk:
 def cases_of(name: str, error: str, operation: str) -> list[Case]:
     """The cases of a history in which the failing operation matches a regular expression."""
     seen = _run_without_fault(name).seen[error]
-    return [Case(name, Fault(at, error)) for at, one in enumerate(seen, 1) if re.search(operation, one)]
+    return [Case(name, Fault(at, error)) for at, call in enumerate(seen, 1) if re.search(operation, call)]
 
 
 def cases(name: str) -> Iterator[Case]:

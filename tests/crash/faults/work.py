@@ -108,10 +108,10 @@ class Work:
         self.facts.unsure_topics.add(name)
 
         def send() -> int | None:
-            answer = self.session.ask(CreateTopicsRequest(topics=[topic]), 7, CreateTopicsResponse)
-            if answer is None:
+            response = self.session.ask(CreateTopicsRequest(topics=[topic]), 7, CreateTopicsResponse)
+            if response is None:
                 return None
-            code: int = answer.topics[0].error_code
+            code: int = response.topics[0].error_code
             return 0 if code == E.TOPIC_ALREADY_EXISTS else code
 
         if not self._attempt(send):
@@ -135,10 +135,10 @@ class Work:
         self.facts.unsure_topics.add(name)
 
         def send() -> int | None:
-            answer = self.session.ask(DeleteTopicsRequest(topic_names=[name]), 5, DeleteTopicsResponse)
-            if answer is None:
+            response = self.session.ask(DeleteTopicsRequest(topic_names=[name]), 5, DeleteTopicsResponse)
+            if response is None:
                 return None
-            code: int = answer.responses[0].error_code
+            code: int = response.responses[0].error_code
             return 0 if code == E.UNKNOWN_TOPIC_OR_PARTITION else code
 
         if self._attempt(send):
@@ -158,10 +158,10 @@ class Work:
         )
 
         def send() -> int | None:
-            answer = self.session.ask(
+            response = self.session.ask(
                 IncrementalAlterConfigsRequest(resources=[resource]), 1, IncrementalAlterConfigsResponse
             )
-            return None if answer is None else answer.responses[0].error_code
+            return None if response is None else response.responses[0].error_code
 
         if self._attempt(send):
             self.facts.configs[topic] = {value}
@@ -169,7 +169,7 @@ class Work:
 
     # --- records
 
-    def _batch(self, one: Sent, producer: Producer | None, place: Place, *, transactional: bool) -> bytes:
+    def _batch(self, record: Sent, producer: Producer | None, place: Place, *, transactional: bool) -> bytes:
         options = {}
         if producer is not None:
             sequence = producer.sequences.get(place, 0)
@@ -181,19 +181,19 @@ class Work:
                 "transactional": transactional,
             }
         builder = BatchBuilder(codec=self.codec, **options)  # type: ignore[arg-type]
-        builder.append(self.session.memory.clock.now_ms, one.key, one.value)
+        builder.append(self.session.memory.clock.now_ms, record.key, record.value)
         return builder.build()
 
-    def _produce(self, place: Place, one: Sent, batch: bytes, transactional_id: str | None = None) -> bool:
+    def _produce(self, place: Place, record: Sent, batch: bytes, transactional_id: str | None = None) -> bool:
         def send() -> int | None:
             request = produce(to(place[1], batch), topic=place[0], transactional_id=transactional_id)
-            answer = self.session.ask(request, 12, ProduceResponse)
-            if answer is None:
+            response = self.session.ask(request, 12, ProduceResponse)
+            if response is None:
                 return None
-            found = answer.responses[0].partition_responses[0]
-            if not found.error_code:
-                one.offset = found.base_offset
-            return int(found.error_code)
+            partition = response.responses[0].partition_responses[0]
+            if not partition.error_code:
+                record.offset = partition.base_offset
+            return int(partition.error_code)
 
         return self._attempt(send)
 
@@ -204,9 +204,9 @@ class Work:
         producer = self._producers.get(name) or self._init(name, None)
         if producer is None:
             return False
-        one = Sent(self.value(), key)
-        self.facts.sent.setdefault(place, []).append(one)
-        if self._produce(place, one, self._batch(one, producer, place, transactional=False)):
+        record = Sent(self.value(), key)
+        self.facts.sent.setdefault(place, []).append(record)
+        if self._produce(place, record, self._batch(record, producer, place, transactional=False)):
             return True
         del self._producers[name]
         return False
@@ -216,19 +216,19 @@ class Work:
             if transactional_id is not None and (code := self._find(transactional_id, 1)) != 0:
                 return code
             request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=10_000)
-            answer = self.session.ask(request, 5, InitProducerIdResponse)
-            if answer is None:
+            response = self.session.ask(request, 5, InitProducerIdResponse)
+            if response is None:
                 return None
-            if not answer.error_code:
-                self._producers[name] = Producer(answer.producer_id, answer.producer_epoch, {})
-            return int(answer.error_code)
+            if not response.error_code:
+                self._producers[name] = Producer(response.producer_id, response.producer_epoch, {})
+            return int(response.error_code)
 
         return self._producers[name] if self._attempt(send) else None
 
     def _find(self, key: str, key_type: int) -> int | None:
         request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
-        answer = self.session.ask(request, 6, FindCoordinatorResponse)
-        return None if answer is None else int(answer.coordinators[0].error_code)
+        response = self.session.ask(request, 6, FindCoordinatorResponse)
+        return None if response is None else int(response.coordinators[0].error_code)
 
     def transaction(self, transactional_id: str, places: list[Place], *, commit: bool) -> None:
         """Produce to each place in a transaction, and end it: committed only if everything was written."""
@@ -238,11 +238,11 @@ class Work:
         transaction = Transaction()
         self.facts.transactions.append(transaction)
         for place in places:
-            one = Sent(self.value())
-            transaction.sent.append((place, one))
-            self.facts.sent.setdefault(place, []).append(one)
-            batch = self._batch(one, producer, place, transactional=True)
-            commit = self._produce(place, one, batch, transactional_id) and commit
+            record = Sent(self.value())
+            transaction.sent.append((place, record))
+            self.facts.sent.setdefault(place, []).append(record)
+            batch = self._batch(record, producer, place, transactional=True)
+            commit = self._produce(place, record, batch, transactional_id) and commit
         transaction.commit = commit
 
         def end() -> int | None:
@@ -252,12 +252,12 @@ class Work:
                 producer_epoch=producer.epoch,
                 committed=commit,
             )
-            answer = self.session.ask(request, 5, EndTxnResponse)
-            if answer is None:
+            response = self.session.ask(request, 5, EndTxnResponse)
+            if response is None:
                 return None
-            if not answer.error_code:
-                producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
-            return int(answer.error_code)
+            if not response.error_code:
+                producer.producer_id, producer.epoch = response.producer_id, response.producer_epoch
+            return int(response.error_code)
 
         transaction.is_ended = self._attempt(end)
         producer.sequences.clear()
@@ -266,20 +266,20 @@ class Work:
 
     def read(self, topic: str, partition: int = 0, isolation: int = 1) -> None:
         """Fetch from the log start."""
-        found = read_once(
+        fetched = read_once(
             self.session, (topic, partition), self.facts.starts_asked.get((topic, partition), 0), isolation
         )
-        if found is not None and topic not in self.facts.expires:
-            sent = {one.value for one in self.facts.sent.get((topic, partition), [])}
-            require(bool(found.records) == bool(sent) or isolation == 1, "a fetch finds nothing")
+        if fetched is not None and topic not in self.facts.expires:
+            sent = {record.value for record in self.facts.sent.get((topic, partition), [])}
+            require(bool(fetched.records) == bool(sent) or isolation == 1, "a fetch finds nothing")
 
     def look_up(self, topic: str) -> None:
         """ListOffsets by the timestamp of now: records are searched."""
         timestamp = self.session.memory.clock.now_ms - 1000
-        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
-        answer = self.session.ask(request, 7, ListOffsetsResponse)
-        code = 0 if answer is None else answer.topics[0].partitions[0].error_code
+        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[partition])])
+        response = self.session.ask(request, 7, ListOffsetsResponse)
+        code = 0 if response is None else response.topics[0].partitions[0].error_code
         require(code in (0, *RETRIED), f"ListOffsets is answered {code}")
 
     def delete_records(self, topic: str, offset: int) -> None:
@@ -289,8 +289,8 @@ class Work:
         topics = [DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])]
 
         def send() -> int | None:
-            answer = self.session.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2, DeleteRecordsResponse)
-            return None if answer is None else int(answer.topics[0].partitions[0].error_code)
+            response = self.session.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2, DeleteRecordsResponse)
+            return None if response is None else int(response.topics[0].partitions[0].error_code)
 
         if self._attempt(send):
             self.facts.starts[place] = offset
@@ -333,8 +333,8 @@ class Work:
             code = self._find(group, 0)
             if code != 0:
                 return code
-            answer = self.session.ask(request, 9, OffsetCommitResponse)
-            return None if answer is None else int(answer.topics[0].partitions[0].error_code)
+            response = self.session.ask(request, 9, OffsetCommitResponse)
+            return None if response is None else int(response.topics[0].partitions[0].error_code)
 
         if self._attempt(send):
             self.facts.offsets[group] = {offset}

@@ -52,8 +52,8 @@ class Input:
 
 def pieces(*parts: bytes | str) -> bytes:
     """An input that `Input.piece` takes apart."""
-    found = (part.encode() if isinstance(part, str) else part for part in parts)
-    return b"".join(len(part).to_bytes(2, "big") + part for part in found)
+    encoded = (part.encode() if isinstance(part, str) else part for part in parts)
+    return b"".join(len(part).to_bytes(2, "big") + part for part in encoded)
 
 
 def is_sayable(*texts: str) -> None:

@@ -18,10 +18,10 @@ CONTENTS = (b"", b"a", b"ab" * 400, bytes(range(256)), b"\x10\0\0\0\0\x01\0" * 6
 
 def check(data: bytes) -> None:
     """The first byte is the codec; unknown ones too."""
-    given = Input(data)
-    codec = given.number(7)
+    source = Input(data)
+    codec = source.number(7)
     try:
-        content = decompress(codec, given.rest, MOST)
+        content = decompress(codec, source.rest, MOST)
     except CorruptRecord:
         return
     assert len(content) <= MOST

@@ -31,8 +31,8 @@ P256_G = ec.derive_private_key(7, ec.SECP256R1())
 
 
 def _jwk() -> dict[str, Any]:
-    made: dict[str, Any] = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(P256_G.public_key()))
-    return made | {"kid": "one", "use": "sig"}
+    key: dict[str, Any] = json.loads(jwt.algorithms.ECAlgorithm.to_jwk(P256_G.public_key()))
+    return key | {"kid": "one", "use": "sig"}
 
 
 @cache
@@ -49,12 +49,12 @@ _JWK = _jwk()
 
 def check(data: bytes) -> None:
     """The first byte: a signed token, an unsecured one, claims that are put into one, or a document."""
-    given = Input(data)
-    kind = given.number(4)
+    source = Input(data)
+    kind = source.number(4)
     if kind == 3:
-        _document(given.rest)
+        _document(source.rest)
         return
-    token = _unsecured(given.rest) if kind == 2 else given.rest.decode("latin-1")
+    token = _unsecured(source.rest) if kind == 2 else source.rest.decode("latin-1")
     try:
         if kind == 0:
             identity = tokens().validate(token, NOW_MS)

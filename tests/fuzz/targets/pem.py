@@ -22,20 +22,20 @@ PASSWORD = "store-pass"
 
 def check(data: bytes) -> None:
     """The first byte: a key store, a trust store, a certificate, or PKCS12."""
-    given = Input(data)
-    kind = given.number(4)
+    source = Input(data)
+    kind = source.number(4)
     try:
         if kind == 0:
-            text = given.rest.decode("utf-8", "replace")
+            text = source.rest.decode("utf-8", "replace")
             load_key_store(KeyStoreSettings("PEM", None, None, text, text, PASSWORD))
         elif kind == 1:
-            text = given.rest.decode("utf-8", "replace")
+            text = source.rest.decode("utf-8", "replace")
             _written_again(text)
             load_trust_store(TrustStoreSettings("PEM", None, None, text))
         elif kind == 2:
-            _certificate(given.rest)
+            _certificate(source.rest)
         else:
-            _pkcs12(given.rest)
+            _pkcs12(source.rest)
     except ConfigError as error:
         is_sayable(str(error))
 

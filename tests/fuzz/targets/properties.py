@@ -48,16 +48,16 @@ broker.rack=r\u00fc\ud83d\ude00
 
 def check(data: bytes) -> None:
     """The first byte: a file, a JAAS line, or the value of a key."""
-    given = Input(data)
-    kind = given.number(3)
+    source = Input(data)
+    kind = source.number(3)
     try:
         if kind == 0:
-            _file(given.rest.decode("utf-8", "replace"))
+            _file(source.rest.decode("utf-8", "replace"))
         elif kind == 1:
-            _jaas(given.rest.decode("utf-8", "replace"))
+            _jaas(source.rest.decode("utf-8", "replace"))
         else:
-            key = KEYS[given.number(len(KEYS))]
-            value = key.parse(given.rest.decode("utf-8", "replace"))
+            key = KEYS[source.number(len(KEYS))]
+            value = key.parse(source.rest.decode("utf-8", "replace"))
             text = key.format(value)
             assert text is None or key.parse(text) == value or value != value, f"{key.name} is read again as another"
     except ConfigError as error:
@@ -75,13 +75,13 @@ def _file(text: str) -> None:
 def _jaas(text: str) -> None:
     for parse in (lambda: parse_jaas("key", text), lambda: parse_client_jaas(text)):
         try:
-            found = parse()
+            entry = parse()
         except (ConfigError, JaasError) as error:
             is_sayable(str(error))
             continue
-        names = f"LoginModule({found[0]}, {', '.join(found.options)})"
-        secrets = [value for value in found.options.values() if len(value) > 20 and value not in names]
-        assert not any(value in repr(found) for value in secrets), "a value is shown"
+        names = f"LoginModule({entry[0]}, {', '.join(entry.options)})"
+        secrets = [value for value in entry.options.values() if len(value) > 20 and value not in names]
+        assert not any(value in repr(entry) for value in secrets), "a value is shown"
 
 
 def seeds() -> Iterator[bytes]:

@@ -44,9 +44,9 @@ NOW_MS = 1_700_000_000_000
 
 def check(data: bytes) -> None:
     """The first byte says whether lengths and CRC are made right."""
-    given = Input(data)
-    options = given.number(256)
-    raw = _sealed(given.rest) if options & SEALED else given.rest
+    source = Input(data)
+    options = source.number(256)
+    raw = _sealed(source.rest) if options & SEALED else source.rest
     read = _read(raw)
     for level, limits in LIMITS.items():
         verdicts = [_verdict(raw, limits, way) for way in WAYS]
@@ -68,11 +68,11 @@ def _verdict(raw: bytes, limits: SimpleNamespace, way: str) -> tuple[int, str | 
 def _sealed(data: bytes) -> bytes:
     if len(data) < HEADER_SIZE:
         return data
-    made = bytearray(data)
-    struct.pack_into(">i", made, 8, len(made) - 12)
-    made[16] = 2
-    struct.pack_into(">I", made, 17, crc32c(memoryview(made)[21:]))
-    return bytes(made)
+    batch = bytearray(data)
+    struct.pack_into(">i", batch, 8, len(batch) - 12)
+    batch[16] = 2
+    struct.pack_into(">I", batch, 17, crc32c(memoryview(batch)[21:]))
+    return bytes(batch)
 
 
 def _read(raw: bytes) -> list[Record] | None:
@@ -105,14 +105,14 @@ def _check_round_trip(batch: BatchView, records: list[Record]) -> None:
     except (KafkaError, ValueError, OverflowError):
         return  # timestamps too far apart for a batch of ours
     (again,) = iter_batches(builder.build())
-    for one, other in zip(records, iter_records(again), strict=True):
-        same = (one.timestamp, one.key, one.value, one.headers) == (
+    for before, other in zip(records, iter_records(again), strict=True):
+        same = (before.timestamp, before.key, before.value, before.headers) == (
             other.timestamp,
             other.key,
             other.value,
             other.headers,
         )
-        assert same, f"{one} is read again as {other}"
+        assert same, f"{before} is read again as {other}"
 
 
 def seeds() -> Iterator[bytes]:

@@ -28,19 +28,19 @@ HOSTS = ("10.0.0.1", "2001:db8:0:0:0:0:0:1", "fe80::1%eth0", "", "localhost")
 ACL = Acl(ResourceType.TOPIC, "t", PatternType.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW)
 
 
-def _principal_rules(given: Input) -> None:
-    name = given.text()
+def _principal_rules(source: Input) -> None:
+    name = source.text()
     try:
-        mapping = PrincipalMapping(given.text())
+        mapping = PrincipalMapping(source.text())
         is_sayable(mapping.name_of(DN), mapping.name_of(name))
     except (ConfigError, NoMatchingRuleError) as error:
         is_sayable(str(error))
 
 
-def _host(given: Input) -> None:
-    pattern, host = given.text(), given.text()
-    for one in (*HOSTS, host):
-        matches_host(pattern, one)
+def _host(source: Input) -> None:
+    pattern, host = source.text(), source.text()
+    for name in (*HOSTS, host):
+        matches_host(pattern, name)
     java_host(pattern)
     try:
         is_ipv6, first, last = parse_range(pattern)
@@ -50,40 +50,40 @@ def _host(given: Input) -> None:
     assert 0 <= first <= last < 1 << (128 if is_ipv6 else 32)
 
 
-def _acl_filter(given: Input) -> None:
-    version = 1 + given.number(3)
+def _acl_filter(source: Input) -> None:
+    version = 1 + source.number(3)
     try:
-        request = DescribeAclsRequest.decode(given.rest, version)
+        request = DescribeAclsRequest.decode(source.rest, version)
     except ProtocolError:
         return
-    found = filter_of(request)
-    if found.unknown_part is None:
-        found.matches(ACL)
+    acl_filter = filter_of(request)
+    if acl_filter.unknown_part is None:
+        acl_filter.matches(ACL)
 
 
-def _quota_filter(given: Input) -> None:
-    version = given.number(2)
+def _quota_filter(source: Input) -> None:
+    version = source.number(2)
     try:
-        found = QuotaFilter(DescribeClientQuotasRequest.decode(given.rest, version))
+        quota_filter = QuotaFilter(DescribeClientQuotasRequest.decode(source.rest, version))
     except (ProtocolError, KafkaError):
         return
     for entity in ((("user", "a"), ("client-id", None)), (("ip", "1.2.3.4"),), ()):
-        found.selects(entity)
+        quota_filter.selects(entity)
 
 
-def _regex(given: Input) -> None:
-    text = given.text()
+def _regex(source: Input) -> None:
+    text = source.text()
     try:
         pattern = compiled(text)
     except KafkaError as error:
         is_sayable(str(error))
         return
-    for topic in ("", "orders", "a" * 249, given.text()):
+    for topic in ("", "orders", "a" * 249, source.text()):
         pattern.fullmatch(topic)
 
 
-def _metrics_match(given: Input) -> None:
-    items = [given.text() for _ in range(3)]
+def _metrics_match(source: Input) -> None:
+    items = [source.text() for _ in range(3)]
     try:
         patterns = parse_match(items)
     except KafkaError as error:
@@ -93,12 +93,12 @@ def _metrics_match(given: Input) -> None:
     is_match(patterns, client)
 
 
-def _principal(given: Input) -> None:
+def _principal(source: Input) -> None:
     try:
-        found = KafkaPrincipal.from_bytes(given.rest)
+        principal = KafkaPrincipal.from_bytes(source.rest)
     except ProtocolError:
         return
-    assert KafkaPrincipal.from_bytes(found.to_bytes()) == found
+    assert KafkaPrincipal.from_bytes(principal.to_bytes()) == principal
 
 
 KINDS: tuple[Callable[[Input], None], ...] = (
@@ -114,8 +114,8 @@ KINDS: tuple[Callable[[Input], None], ...] = (
 
 def check(data: bytes) -> None:
     """The first byte is the kind of rule."""
-    given = Input(data)
-    KINDS[given.number(len(KINDS))](given)
+    source = Input(data)
+    KINDS[source.number(len(KINDS))](source)
 
 
 def seeds() -> Iterator[bytes]:

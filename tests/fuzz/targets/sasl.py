@@ -45,8 +45,8 @@ DELEGATION = TokenCredential(KNOWN["bob"], KafkaPrincipal(USER_TYPE, "alice"), N
 
 
 def _find(name: str) -> tuple[Credential, bool]:
-    found = KNOWN.get(name)
-    return (FAKE.credential(SCRAM_SHA_256, name, None), False) if found is None else (found, True)
+    credential = KNOWN.get(name)
+    return (FAKE.credential(SCRAM_SHA_256, name, None), False) if credential is None else (credential, True)
 
 
 def _find_token(token_id: str) -> TokenCredential | None:
@@ -69,26 +69,26 @@ def _exchange(number: int) -> Exchange:
 
 def check(data: bytes) -> None:
     """The first byte is the mechanism or a parser; then come the tokens."""
-    given = Input(data)
-    kind = given.number(5)
+    source = Input(data)
+    kind = source.number(5)
     if kind < 3:
-        _converse(_exchange(kind), given)
+        _converse(_exchange(kind), source)
     elif kind == 3:
-        _parse(given.rest)
+        _parse(source.rest)
     else:
-        _answer(given)
+        _answer(source)
 
 
-def _converse(exchange: Exchange, given: Input) -> None:
-    while exchange.identity is None and given.rest:
+def _converse(exchange: Exchange, source: Input) -> None:
+    while exchange.identity is None and source.rest:
         try:
-            answer = exchange.step(given.piece(), NOW_MS)
+            response = exchange.step(source.piece(), NOW_MS)
         except InvalidCredentials:
             return
         except AuthenticationFailed as error:
             is_sayable(str(error))
             return
-        assert type(answer) is bytes
+        assert type(response) is bytes
     if exchange.identity is not None:
         is_sayable(exchange.identity.principal.name)
         assert exchange.identity.principal.name in USERS
@@ -97,21 +97,21 @@ def _converse(exchange: Exchange, given: Input) -> None:
 def _parse(message: bytes) -> None:
     for parser in (parse_client_first, parse_client_final, parse_server_first, parse_initial):
         try:
-            found = parser(message)
+            parsed = parser(message)
         except InvalidCredentials:
             continue
         if parser is parse_client_first:
-            is_sayable(found.name, found.authorization_id)
-            assert unescaped(escaped(found.name)) == found.name
+            is_sayable(parsed.name, parsed.authorization_id)
+            assert unescaped(escaped(parsed.name)) == parsed.name
 
 
-def _answer(given: Input) -> None:
+def _answer(source: Input) -> None:
     """A client of ours hears what a hostile server says."""
     client = ScramClient(SCRAM_SHA_256, "alice", lambda _salt, _iterations: bytes(32), bytes)
     try:
         client.first()
-        assert client.step(given.piece()) is not None
-        client.step(given.piece())
+        assert client.step(source.piece()) is not None
+        client.step(source.piece())
     except InvalidCredentials:
         pass
 

@@ -23,17 +23,17 @@ LABELS = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*="([^"\\\n]|\\["\\n])*"(,|$))*')
 
 def check(data: bytes) -> None:
     """A push of a client, which another one follows."""
-    kept = KeptMetrics(MOST)
+    metrics = KeptMetrics(MOST)
     for last in (1, 2):
-        client = kept.begin(bytes(15) + bytes((last,)), dict.fromkeys(SELECTORS, 'a"\n\\'), 1000.0)
+        client = metrics.begin(bytes(15) + bytes((last,)), dict.fromkeys(SELECTORS, 'a"\n\\'), 1000.0)
         try:
             for item in read_metrics(data):
                 if item is not None:
-                    kept.add(client, item)
+                    metrics.add(client, item)
         except ProtobufError:
             pass
-        assert kept.bytes <= MOST or kept.client_count <= 2
-    for name, family in kept.families.items():
+        assert metrics.bytes <= MOST or metrics.client_count <= 2
+    for name, family in metrics.families.items():
         assert NAME.fullmatch(name), name
         for series in family.of.values():
             for labels, value in series.items():

@@ -40,19 +40,19 @@ def _numbers() -> dict[tuple[type[Message], int], int]:
 
 def check(data: bytes) -> None:
     """A message, the header of a request, or what a client sends."""
-    given = Input(data)
-    number = given.number(65_536)
+    source = Input(data)
+    number = source.number(65_536)
     if number >= STREAM:
         with contextlib.suppress(ProtocolError, KafkaError):
             if number == HEADER:
-                parse_request_header(given.rest)
+                parse_request_header(source.rest)
             else:
-                _stream(given.rest)
+                _stream(source.rest)
         return
     message_class, version = cases()[number % len(cases())]
     codec = message_class.codec(version)
-    parsed, refused = _outcome(lambda: codec.parse_within(given.rest, 0, ELEMENTS))
-    assert _outcome(lambda: _all_steps(codec.parse_in_steps(given.rest, 0, ELEMENTS))) == (parsed, refused), (
+    parsed, refused = _outcome(lambda: codec.parse_within(source.rest, 0, ELEMENTS))
+    assert _outcome(lambda: _all_steps(codec.parse_in_steps(source.rest, 0, ELEMENTS))) == (parsed, refused), (
         f"{codec} parses in steps in another way"
     )
     if parsed is None:

@@ -37,7 +37,7 @@ def main() -> int:
     for flood, listener in chosen:
         outcome = run_flood(flood, listener, options.seconds, of_kafka=listener == KAFKA)
         print(line_of(outcome), flush=True)
-        findings += [f"{flood.name} on {listener}: {one}" for one in outcome.findings]
+        findings += [f"{flood.name} on {listener}: {finding}" for finding in outcome.findings]
     print("\n".join([f"{len(chosen)} floods, {len(findings)} findings", *findings]))
     return 1 if findings else 0
 

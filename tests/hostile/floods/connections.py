@@ -38,9 +38,9 @@ def from_many_addresses(run: Run) -> None:
 def gone_at_once(run: Run) -> None:
     """Connections that are closed as soon as they are made."""
     for _ in run:
-        made = run.dial()
-        if made is not None:
-            made.close()
+        connection = run.dial()
+        if connection is not None:
+            connection.close()
 
 
 def half_open(run: Run) -> None:
@@ -126,8 +126,8 @@ def failed_log_ins(run: Run) -> None:
 
 def large_tokens(run: Run) -> None:
     """Tokens of half a megabyte, of which the last byte is not sent."""
-    one = frame(SaslAuthenticateRequest(auth_bytes=bytes(TOKEN_BYTES)), 2)
-    sent = frame(SaslHandshakeRequest(mechanism="PLAIN"), 1) + one[:-1]
+    request = frame(SaslAuthenticateRequest(auth_bytes=bytes(TOKEN_BYTES)), 2)
+    sent = frame(SaslHandshakeRequest(mechanism="PLAIN"), 1) + request[:-1]
     for _ in run:
         peer = run.attacker(logs_in=False)
         if peer is not None:

@@ -56,7 +56,7 @@ def many_groups(run: Run) -> None:
     """Consumer groups of one member each."""
     found(run, GROUP, "g")
     for number in run:
-        run.pipeline([consumer(f"group-{number}-{one}") for one in range(BATCH)])
+        run.pipeline([consumer(f"group-{number}-{index}") for index in range(BATCH)])
 
 
 def many_members(run: Run) -> None:
@@ -70,7 +70,7 @@ def many_static_members(run: Run) -> None:
     """Static members of one consumer group, each another one."""
     found(run, GROUP, "g")
     for number in run:
-        run.pipeline([consumer("static", instance_id=f"instance-{number}-{one}") for one in range(BATCH)])
+        run.pipeline([consumer("static", instance_id=f"instance-{number}-{index}") for index in range(BATCH)])
 
 
 def classic_members(run: Run) -> None:
@@ -90,7 +90,7 @@ def regular_expressions(run: Run) -> None:
     """Members with expressions that take long with a matcher that goes back."""
     found(run, GROUP, "g")
     for number in run:
-        names = [f"(a|aa)+{number}{one}$|(.*)*{one}" for one in range(BATCH)]
+        names = [f"(a|aa)+{number}{index}$|(.*)*{index}" for index in range(BATCH)]
         run.pipeline([consumer("regex", subscribed_topic_names=None, subscribed_topic_regex=name) for name in names])
 
 
@@ -102,16 +102,16 @@ def offsets_of_new_groups(run: Run) -> None:
     )
     for number in run:
         run.pipeline(
-            [(OffsetCommitRequest(group_id=f"offsets-{number}-{one}", topics=[topic]), 8) for one in range(BATCH)]
+            [(OffsetCommitRequest(group_id=f"offsets-{number}-{index}", topics=[topic]), 8) for index in range(BATCH)]
         )
 
 
 def fetch_sessions(run: Run) -> None:
     """A new fetch session with each request."""
-    wanted = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+    requested = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, max_bytes=1, session_epoch=0,
-        topics=[FetchRequestFetchTopic(topic=HEALTHY_TOPIC, partitions=[wanted])],
+        topics=[FetchRequestFetchTopic(topic=HEALTHY_TOPIC, partitions=[requested])],
     )  # fmt: skip
     for _ in run:
         run.pipeline([(request, 12)] * BATCH)
@@ -122,8 +122,8 @@ def share_groups(run: Run) -> None:
     found(run, GROUP, "g")
     for number in run:
         requests: list[tuple[Message, int]] = []
-        for one in range(BATCH // 2):
-            group, member = f"share-{number}-{one}", member_id()
+        for index in range(BATCH // 2):
+            group, member = f"share-{number}-{index}", member_id()
             joins = ShareGroupHeartbeatRequest(
                 group_id=group, member_id=member, member_epoch=0, subscribed_topic_names=[HEALTHY_TOPIC]
             )
@@ -138,8 +138,8 @@ def producers(run: Run) -> None:
     create(run, "producers")
     for number in run:
         requests: list[tuple[Message, int]] = []
-        for one in range(BATCH):
-            builder = BatchBuilder(0, 0, producer_id=number * BATCH + one, producer_epoch=0, base_sequence=0)
+        for index in range(BATCH):
+            builder = BatchBuilder(0, 0, producer_id=number * BATCH + index, producer_epoch=0, base_sequence=0)
             builder.append(run.now_ms(), None, b"v")
             data = [PartitionProduceData(index=0, records=builder.build())]
             topic = TopicProduceData(name="producers", partition_data=data)

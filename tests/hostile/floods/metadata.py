@@ -29,40 +29,40 @@ ZSTD = 4
 def topics(run: Run) -> None:
     """Topics of a hundred partitions."""
     for at in run:
-        made = [CreatableTopic(name=f"bomb-{at}", num_partitions=100, replication_factor=1)]
-        run.ask(CreateTopicsRequest(topics=made, timeout_ms=30_000), 7)
+        created = [CreatableTopic(name=f"bomb-{at}", num_partitions=100, replication_factor=1)]
+        run.ask(CreateTopicsRequest(topics=created, timeout_ms=30_000), 7)
 
 
 def partitions(run: Run) -> None:
     """A topic with as many partitions as the number has room for."""
     for at in run:
-        made = [CreatableTopic(name=f"huge-{at}", num_partitions=2**31 - 1 - at, replication_factor=1)]
-        run.ask(CreateTopicsRequest(topics=made, timeout_ms=30_000), 7)
+        created = [CreatableTopic(name=f"huge-{at}", num_partitions=2**31 - 1 - at, replication_factor=1)]
+        run.ask(CreateTopicsRequest(topics=created, timeout_ms=30_000), 7)
 
 
 def acls(run: Run) -> None:
     """ACLs of topics that do not exist."""
     for at in run:
-        made = [
+        creations = [
             AclCreation(
-                resource_type=2, resource_name=f"topic-{at}-{one}", resource_pattern_type=3, principal="User:x",
+                resource_type=2, resource_name=f"topic-{at}-{index}", resource_pattern_type=3, principal="User:x",
                 host="*", operation=3, permission_type=3,
             )
-            for one in range(ITEMS)
+            for index in range(ITEMS)
         ]  # fmt: skip
-        run.ask(CreateAclsRequest(creations=made), 3)
+        run.ask(CreateAclsRequest(creations=creations), 3)
 
 
 def users(run: Run) -> None:
     """Users of SCRAM."""
     for at in run:
-        made = [
+        upsertions = [
             ScramCredentialUpsertion(
-                name=f"user-{at}-{one}", mechanism=1, iterations=4096, salt=bytes(20), salted_password=bytes(32)
+                name=f"user-{at}-{index}", mechanism=1, iterations=4096, salt=bytes(20), salted_password=bytes(32)
             )
-            for one in range(ITEMS)
+            for index in range(ITEMS)
         ]
-        run.ask(AlterUserScramCredentialsRequest(upsertions=made), 0)
+        run.ask(AlterUserScramCredentialsRequest(upsertions=upsertions), 0)
 
 
 def tokens(run: Run) -> None:
@@ -74,32 +74,32 @@ def tokens(run: Run) -> None:
 def quotas(run: Run) -> None:
     """Quotas of client ids that no client has."""
     for at in run:
-        made = [alteration({"client-id": f"id-{at}-{one}"}, {"producer_byte_rate": 1e9}) for one in range(ITEMS)]
-        run.ask(AlterClientQuotasRequest(entries=made), 1)
+        entries = [alteration({"client-id": f"id-{at}-{index}"}, {"producer_byte_rate": 1e9}) for index in range(ITEMS)]
+        run.ask(AlterClientQuotasRequest(entries=entries), 1)
 
 
 def subscriptions(run: Run) -> None:
     """Subscriptions of client metrics."""
     for at in run:
         configs = [IncrementalAlterConfigsRequestAlterableConfig(name="metrics", value="*", config_operation=0)]
-        made = [
+        resources = [
             IncrementalAlterConfigsRequestAlterConfigsResource(
-                resource_type=CLIENT_METRICS, resource_name=f"subscription-{at}-{one}", configs=configs
+                resource_type=CLIENT_METRICS, resource_name=f"subscription-{at}-{index}", configs=configs
             )
-            for one in range(20)
+            for index in range(20)
         ]
-        run.ask(IncrementalAlterConfigsRequest(resources=made), 1)
+        run.ask(IncrementalAlterConfigsRequest(resources=resources), 1)
 
 
 def pushes(run: Run) -> None:
     """A push of 5,000 series of a client that is new with each step."""
-    metrics = push([gauge("m", *(number(1.0, topic=f"{one:060}") for one in range(5_000)))])
+    metrics = push([gauge("m", *(number(1.0, topic=f"{index:060}") for index in range(5_000)))])
     compressed = zstandard.compress(metrics)
     for _ in run:
-        asked = run.ask(GetTelemetrySubscriptionsRequest(), 0)
+        subscription = run.ask(GetTelemetrySubscriptionsRequest(), 0)
         request = PushTelemetryRequest(
-            client_instance_id=asked.client_instance_id,
-            subscription_id=asked.subscription_id,
+            client_instance_id=subscription.client_instance_id,
+            subscription_id=subscription.subscription_id,
             compression_type=ZSTD,
             metrics=compressed,
         )

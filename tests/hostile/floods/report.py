@@ -68,10 +68,10 @@ class _Timed(HealthyClient):
 
     def _ask(self, request, version):
         began, used = time.monotonic(), cpu_s(self._pid)
-        answer = super()._ask(request, version)
+        response = super()._ask(request, version)
         self.waits.append(time.monotonic() - began)
         self.spent.append(cpu_s(self._pid) - used)
-        return answer
+        return response
 
     def since(self) -> Waits:
         """What it has seen since the last call."""
@@ -96,21 +96,21 @@ class _Remote(NamedTuple):
     shows_stacks: bool
 
 
-def _stay_healthy(remote: _Remote, asked: Connection) -> None:
+def _stay_healthy(remote: _Remote, connection: Connection) -> None:
     """The process of the healthy client: answers each message with `Waits`, until None comes."""
     victim = _Elsewhere(remote)
     client = _Timed(victim)
     client.start()
     client.since()
-    asked.send(None)
-    while asked.recv():
-        asked.send(client.since())
+    connection.send(None)
+    while connection.recv():
+        connection.send(client.since())
     try:
         client.stop()
     except BaseException as error:
-        asked.send(repr(error))
+        connection.send(repr(error))
     else:
-        asked.send("")
+        connection.send("")
 
 
 class _Elsewhere(SecuredVictim):
@@ -202,12 +202,12 @@ def _end(victim: SecuredVictim, code: int | None) -> str:
 
 
 def _findings(flood: Flood, before: Waits, during: Waits, peak: int, failure: str) -> list[str]:
-    found = [text for text in (before.failure, during.failure, failure) if text]
+    findings = [text for text in (before.failure, during.failure, failure) if text]
     if during.stall_s > STALL_LIMIT_S:
-        found.append(f"a healthy client waited for {during.stall_s:.3f} s of the broker's CPU")
+        findings.append(f"a healthy client waited for {during.stall_s:.3f} s of the broker's CPU")
     ratio = min(during.p99_ms / before.p99_ms, during.p99_cpu_ms / before.p99_cpu_ms)
     if ratio > MOST_RATIO:  # on both clocks: other work on the machine lengthens waits on one of them
-        found.append(f"the p99 of a healthy client is {ratio:.1f} times that of before")
+        findings.append(f"the p99 of a healthy client is {ratio:.1f} times that of before")
     if peak > flood.memory:
-        found.append(f"the broker's memory was {peak // MB} MB at its peak, {flood.memory // MB} are allowed")
-    return found
+        findings.append(f"the broker's memory was {peak // MB} MB at its peak, {flood.memory // MB} are allowed")
+    return findings

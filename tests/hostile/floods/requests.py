@@ -65,10 +65,10 @@ def unread(run: Run) -> None:
     """Responses of 100 MB on each connection, which the client does not read."""
     create(run, "unread")
     produce(run, "unread", bombs.batch_of(bombs.TINY * (VALUE // len(bombs.TINY)), VALUE // len(bombs.TINY)))
-    wanted = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    requested = FetchRequestFetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
     request = FetchRequest(
         max_wait_ms=0, min_bytes=0, max_bytes=1 << 20, session_epoch=-1,
-        topics=[FetchRequestFetchTopic(topic="unread", partitions=[wanted])],
+        topics=[FetchRequestFetchTopic(topic="unread", partitions=[requested])],
     )  # fmt: skip
     sent = frame(request, 12) * 100
     for _ in run:
@@ -92,12 +92,12 @@ def absurd(run: Run) -> None:
     """Of each API and each of its arrays, a request with 2,000 elements."""
     names = Names(["missing"], [bytes(15) + b"\1"], ["g"], ["t"])
     apis = [key.name for key in BROKER_APIS if key.name not in DESTRUCTIVE]
-    made = iter(())
+    generated = iter(())
     for _ in run:
-        case = next(made, None)
+        case = next(generated, None)
         if case is None:
-            made = cases(names, ELEMENTS, apis)
-            case = next(made)
+            generated = cases(names, ELEMENTS, apis)
+            case = next(generated)
         peer = run.attacker()
         if peer is not None:
             run.try_send(peer.socket, frame(case.request, case.version))
@@ -114,7 +114,7 @@ def decompression_bombs(run: Run) -> None:
 def missing_topics(run: Run) -> None:
     """Metadata of a thousand topics that are not there, and may not be made."""
     for number in run:
-        topics = [MetadataRequestTopic(name=f"missing-{number}-{one}") for one in range(1000)]
+        topics = [MetadataRequestTopic(name=f"missing-{number}-{index}") for index in range(1000)]
         run.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
 
 

@@ -58,24 +58,24 @@ class Run:
 
     def dial(self, source: str = "127.0.0.1") -> socket.socket | None:
         """A connection of TCP that is kept; None if it could not be made."""
-        made = socket.socket()
-        made.settimeout(DIAL_S)
+        connection = socket.socket()
+        connection.settimeout(DIAL_S)
         try:
-            made.bind((source, 0))
-            made.connect((self.victim.host, self.victim.port))
+            connection.bind((source, 0))
+            connection.connect((self.victim.host, self.victim.port))
         except OSError:
-            made.close()
+            connection.close()
             self.refused += 1
             return None
-        self._keep(made)
-        return made
+        self._keep(connection)
+        return connection
 
     def send(self, data: bytes, source: str = "127.0.0.1") -> socket.socket | None:
         """A new connection of TCP that sends this first."""
-        made = self.dial(source)
-        if made is not None:
-            self.try_send(made, data)
-        return made
+        connection = self.dial(source)
+        if connection is not None:
+            self.try_send(connection, data)
+        return connection
 
     def try_send(self, made: socket.socket, data: bytes) -> bool:
         """Send on a connection that the broker may have closed, or does not read."""
@@ -89,16 +89,16 @@ class Run:
     def attacker(self, *, logs_in: bool = True) -> Attacker | None:
         """A new connection, after the handshake of TLS and the log-in, that is kept; None if it could not be made."""
         try:
-            made = Attacker(self.victim, self._beside, logs_in=logs_in)
+            client = Attacker(self.victim, self._beside, logs_in=logs_in)
         except OSError:
             self.refused += 1
             return None
-        made.socket.settimeout(DIAL_S)
-        self._keep(made.socket)
-        return made
+        client.socket.settimeout(DIAL_S)
+        self._keep(client.socket)
+        return client
 
-    def _keep(self, made: socket.socket) -> None:
-        self._held.append(made)
+    def _keep(self, connection: socket.socket) -> None:
+        self._held.append(connection)
         if len(self._held) > HELD:
             self._held.popleft().close()
 
@@ -108,26 +108,26 @@ class Run:
 
     def ask(self, request: Message, version: int, *, name: str = "") -> Any:
         """The answer to a request on a connection that is used again, by its name; None if the broker closed it."""
-        found = self._attackers.get(name)
-        if found is None:
-            found = self._attackers[name] = Attacker(self.victim, self._beside)
+        attacker = self._attackers.get(name)
+        if attacker is None:
+            attacker = self._attackers[name] = Attacker(self.victim, self._beside)
         try:
-            return found(request, version)
+            return attacker(request, version)
         except ConnectionError:
             self.refused += 1
             del self._attackers[name]
-            found.close()
+            attacker.close()
             return None
 
     def pipeline(self, requests: list[tuple[Message, int]], *, name: str = "") -> list[Any]:
         """The answers to requests that are sent at once."""
-        found = self._attackers.get(name)
-        if found is None:
-            found = self._attackers[name] = Attacker(self.victim, self._beside)
-        first = len(found.sent)
-        found.sent += [(request.api_key, version) for request, version in requests]
-        found.socket.sendall(b"".join(frame(one[0], one[1], first + at) for at, one in enumerate(requests)))
-        return [found.read() for _ in requests]
+        attacker = self._attackers.get(name)
+        if attacker is None:
+            attacker = self._attackers[name] = Attacker(self.victim, self._beside)
+        first = len(attacker.sent)
+        attacker.sent += [(request.api_key, version) for request, version in requests]
+        attacker.socket.sendall(b"".join(frame(pair[0], pair[1], first + at) for at, pair in enumerate(requests)))
+        return [attacker.read() for _ in requests]
 
     def close(self) -> None:
         """Close all that the run has opened."""

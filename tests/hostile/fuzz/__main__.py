@@ -53,7 +53,7 @@ def fuzz(options: argparse.Namespace, directory: Path) -> int:
         with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
             outcomes = list(pool.map(run_job, tasks))
     print(summary(options, seed, outcomes, time.monotonic() - began))
-    return 1 if any(one.findings for one in outcomes) else 0
+    return 1 if any(outcome.findings for outcome in outcomes) else 0
 
 
 def share(total: int, job: int, jobs: int) -> int:
@@ -63,15 +63,15 @@ def share(total: int, job: int, jobs: int) -> int:
 
 def summary(options: argparse.Namespace, seed: int, outcomes: list[Outcome], seconds: float) -> str:
     """One line."""
-    counts: Counter[str] = sum((one.counts for one in outcomes), Counter())
+    counts: Counter[str] = sum((outcome.counts for outcome in outcomes), Counter())
     return (
         f"{options.door}: {options.mutated} mutated and {options.absurd} absurd requests from seed {seed} "
         f"in {seconds:.0f} s with {options.jobs} jobs: {counts['connections']} connections, "
         f"of which the broker closed {counts['closed']} and {counts['parked']} were closed while they waited; "
-        f"{sum(one.restarts for one in outcomes)} restarts; "
-        f"at most {max(one.peak_memory for one in outcomes) >> 20} MB; "
-        f"longest stall {max(one.stall_s for one in outcomes):.3f} s of the broker's CPU; "
-        f"{sum(one.findings for one in outcomes)} findings"
+        f"{sum(outcome.restarts for outcome in outcomes)} restarts; "
+        f"at most {max(outcome.peak_memory for outcome in outcomes) >> 20} MB; "
+        f"longest stall {max(outcome.stall_s for outcome in outcomes):.3f} s of the broker's CPU; "
+        f"{sum(outcome.findings for outcome in outcomes)} findings"
     )
 
 

@@ -126,21 +126,21 @@ class _Filler:
 
     def struct(self, cls: type[StructBase], path: tuple[str, ...], index: int) -> Any:
         """An instance of a declared class; `index` is its position in the long array, or 0."""
-        made: Any = cls()
-        fields = [one for one in cls.declared if self._version in parse_versions(one.versions)]
-        has_name = any(one.entity == "topicName" for one in fields)
+        instance: Any = cls()
+        fields = [declared for declared in cls.declared if self._version in parse_versions(declared.versions)]
+        has_name = any(declared.entity == "topicName" for declared in fields)
         for field in fields:
             if field.kind == "uuid" and has_name:
                 continue  # by name; Metadata and DeleteTopics allow one of both
             value = self._value(field, (*path, field.name), index)
             if value is not None:
-                setattr(made, field.name, value)
-        return made
+                setattr(instance, field.name, value)
+        return instance
 
     def _value(self, field: Field, path: tuple[str, ...], index: int) -> Any:
         if field.kind == "array":
             if path == self._path:
-                return [self._element(field, path, one) for one in range(self._count)]
+                return [self._element(field, path, position) for position in range(self._count)]
             if path != self._path[: len(path)] and field.name in ("topics", "partitions") and len(path) == 1:
                 return [self._element(field, path, 0)]
             return [self._element(field, path, index)] if path == self._path[: len(path)] or len(path) > 1 else None
@@ -201,13 +201,13 @@ def _arrays(cls: type[StructBase], version: int, path: tuple[str, ...] = ()) -> 
 def elements(value: Any) -> int:
     """The array elements and tagged fields in a struct, or in an array and its elements."""
     if isinstance(value, list):
-        return len(value) + sum([elements(one) for one in value if isinstance(one, StructBase)])
+        return len(value) + sum([elements(member) for member in value if isinstance(member, StructBase)])
     count = 0
     for field in value.declared:
-        one = getattr(value, field.name)
-        count += field.tag >= 0 and not field.is_default(one)
-        if isinstance(one, list | StructBase):
-            count += elements(one)
+        member = getattr(value, field.name)
+        count += field.tag >= 0 and not field.is_default(member)
+        if isinstance(member, list | StructBase):
+            count += elements(member)
     return count
 
 
@@ -250,7 +250,7 @@ def changes(names: list[str]) -> list[Case]:
         Case("CREATE_PARTITIONS valid", CreatePartitionsRequest(topics=extended), 3),
         Case("INCREMENTAL_ALTER_CONFIGS valid", IncrementalAlterConfigsRequest(resources=altered), 1),
         Case("ALTER_CONFIGS valid", AlterConfigsRequest(resources=replaced), 2),
-        Case("DELETE_TOPICS valid", DeleteTopicsRequest(topics=[DeleteTopicState(name=one) for one in names]), 6),
+        Case("DELETE_TOPICS valid", DeleteTopicsRequest(topics=[DeleteTopicState(name=topic) for topic in names]), 6),
     ]
 
 

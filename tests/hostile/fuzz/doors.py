@@ -76,37 +76,37 @@ class Door(NamedTuple):
 
 def connected(port: int) -> socket.socket:
     """A new connection."""
-    made = socket.socket()
-    made.settimeout(WAIT_S)
-    made.connect((HOST, port))
-    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return made
+    connection = socket.socket()
+    connection.settimeout(WAIT_S)
+    connection.connect((HOST, port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 def _plain(port: int, _random: Random) -> tuple[socket.socket, Pipe]:
-    made = connected(port)
-    made.setblocking(False)
-    return made, made
+    connection = connected(port)
+    connection.setblocking(False)
+    return connection, connection
 
 
 def _logged_in(port: int, _random: Random) -> tuple[socket.socket, Pipe]:
-    made = connected(port)
+    connection = connected(port)
     for request, version in (
         (SaslHandshakeRequest(mechanism="PLAIN"), 1),
         (SaslAuthenticateRequest(auth_bytes=f"\0{USER}\0{PASSWORD}".encode()), 2),
     ):
-        made.sendall(frame(request, version))
-        size = int.from_bytes(_exactly(made, 4), "big")
-        answer = _exactly(made, size)
-        assert request.api_key != ApiKey.SASL_AUTHENTICATE or answer[5:7] == b"\0\0", answer
-    made.setblocking(False)
-    return made, made
+        connection.sendall(frame(request, version))
+        size = int.from_bytes(_exactly(connection, 4), "big")
+        response = _exactly(connection, size)
+        assert request.api_key != ApiKey.SASL_AUTHENTICATE or response[5:7] == b"\0\0", response
+    connection.setblocking(False)
+    return connection, connection
 
 
-def _exactly(made: socket.socket, size: int) -> bytes:
+def _exactly(connection: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:
-        more = made.recv(size - len(data))
+        more = connection.recv(size - len(data))
         if not more:
             raise ConnectionResetError
         data += more
@@ -116,8 +116,8 @@ def _exactly(made: socket.socket, size: int) -> bytes:
 class TlsPipe:
     """TLS on a socket that does not block; `changes` may mutate the bytes that are sent."""
 
-    def __init__(self, made: socket.socket, changes: Random | None) -> None:
-        self._socket = made
+    def __init__(self, connection: socket.socket, changes: Random | None) -> None:
+        self._socket = connection
         self._changes = changes
         self._into, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -162,17 +162,17 @@ class TlsPipe:
         if data == b"":
             return b""
         self._into.write(data or b"")
-        found = []
+        chunks = []
         try:
             while True:
                 more = self._tls.read(RECORD)
                 if not more:
                     break
-                found.append(more)
+                chunks.append(more)
         except ssl.SSLWantReadError:
-            if not found:
+            if not chunks:
                 raise BlockingIOError from None
-        return b"".join(found)
+        return b"".join(chunks)
 
     def close(self) -> None:
         self._socket.close()
@@ -182,21 +182,21 @@ class TlsPipe:
         changes = self._changes
         if changes is None or not data or changes.randrange(seldom):
             return data
-        made = bytearray(data)
+        mutated = bytearray(data)
         for _ in range(changes.choice((1, 1, 2, 5))):
-            at = changes.choice((0, 1, 3, 4, changes.randrange(len(made) + 1)))
+            at = changes.choice((0, 1, 3, 4, changes.randrange(len(mutated) + 1)))
             match changes.randrange(5):
-                case 0 if at < len(made):
-                    made[at] ^= 1 << changes.randrange(8)
+                case 0 if at < len(mutated):
+                    mutated[at] ^= 1 << changes.randrange(8)
                 case 1:
-                    made[at : at + 1] = changes.choice((b"\0", b"\xff", b"\x16", b"\x15", b"\x17", b"\x80"))
+                    mutated[at : at + 1] = changes.choice((b"\0", b"\xff", b"\x16", b"\x15", b"\x17", b"\x80"))
                 case 2:
-                    del made[at : at + changes.choice((1, 5, 100))]
+                    del mutated[at : at + changes.choice((1, 5, 100))]
                 case 3:
-                    made[at:at] = changes.randbytes(changes.choice((1, 5, 300)))
+                    mutated[at:at] = changes.randbytes(changes.choice((1, 5, 300)))
                 case _:
-                    made += made[: changes.choice((5, 100))]
-        return bytes(made)
+                    mutated += mutated[: changes.choice((5, 100))]
+        return bytes(mutated)
 
 
 def _in_tls(port: int, _random: Random) -> tuple[socket.socket, Pipe]:
@@ -208,17 +208,17 @@ def _broken_tls(port: int, random: Random) -> tuple[socket.socket, Pipe]:
 
 
 def _with_tls(port: int, changes: Random | None) -> tuple[socket.socket, Pipe]:
-    made = connected(port)
+    connection = connected(port)
     if changes is not None:
-        made.settimeout(PATIENCE_S)  # the broker may wait for the rest of a record that was cut
+        connection.settimeout(PATIENCE_S)  # the broker may wait for the rest of a record that was cut
     try:
-        pipe = TlsPipe(made, changes)
+        pipe = TlsPipe(connection, changes)
         pipe.handshake()
     except OSError:
-        made.close()
+        connection.close()
         raise
-    made.setblocking(False)
-    return made, pipe
+    connection.setblocking(False)
+    return connection, pipe
 
 
 DOORS = {
@@ -238,10 +238,10 @@ def settings(door: Door, directory: Path, port: int) -> tuple[dict[str, str], in
     if door.protocol == "PLAINTEXT":
         return {}, port
     own = free_port()
-    made = {"listeners": f"PLAINTEXT://{HOST}:{port},{door.protocol}://{HOST}:{own}"}
+    config = {"listeners": f"PLAINTEXT://{HOST}:{port},{door.protocol}://{HOST}:{own}"}
     if door.protocol == "SASL_PLAINTEXT":
         module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-        made |= {
+        config |= {
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{module} user_{USER}="{PASSWORD}";',
             "connection.failed.authentication.delay.ms": "0",
@@ -251,8 +251,8 @@ def settings(door: Door, directory: Path, port: int) -> tuple[dict[str, str], in
     else:
         file = directory / "broker.pem"
         directory.mkdir(parents=True, exist_ok=True)
-        made |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": Authority().sign("localhost").write(file)}
-    return made, own
+        config |= {"ssl.keystore.type": "PEM", "ssl.keystore.location": Authority().sign("localhost").write(file)}
+    return config, own
 
 
 def prepare(admin: RawClient) -> None:

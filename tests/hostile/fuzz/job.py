@@ -97,20 +97,20 @@ def run_job(task: Task) -> Outcome:
                 shutil.rmtree(victim.data_dir.parent)
             victim, port = victim_of(task.door, task.directory / f"job-{task.job}-{number}" / "data")
         began = time.monotonic()
-        one = Round(victim, port, task, number)
-        done = one.run(some_mutated, some_absurd)
-        findings += one.findings
-        counts += one.counts
-        peak = max(peak, one.peak_memory)
-        stall_s = max(stall_s, one.stall_s)
+        current = Round(victim, port, task, number)
+        done = current.run(some_mutated, some_absurd)
+        findings += current.findings
+        counts += current.counts
+        peak = max(peak, current.peak_memory)
+        stall_s = max(stall_s, current.stall_s)
         restarts += 1
         if not done:
             victim = None
         rate = (some_mutated + some_absurd) / (time.monotonic() - began)
         print(
             f"{time.strftime('%H:%M:%S')} job {task.job} round {number}: {some_mutated} mutated, {some_absurd} absurd, "
-            f"{rate:.0f} frames/s, {dict(one.counts)}, memory {one.peak_memory >> 20} MB, "
-            f"longest stall {one.stall_s:.3f} s, {one.findings} findings; left: {mutated} and {absurd}",
+            f"{rate:.0f} frames/s, {dict(current.counts)}, memory {current.peak_memory >> 20} MB, "
+            f"longest stall {current.stall_s:.3f} s, {current.findings} findings; left: {mutated} and {absurd}",
             flush=True,
         )
         number += 1
@@ -208,13 +208,13 @@ class Round:
             self._sent += 1
             if random.random() * (mutated + absurd) < mutated:
                 mutated -= 1
-                made = self._mutations.frame()
+                frame = self._mutations.frame()
             else:
                 absurd -= 1
-                made = self._absurd_frame()
-            if int.from_bytes(made[4:6], "big") in self._door.keys:
-                self._served_ids.add(bytes(made[8:12]))
-            yield made
+                frame = self._absurd_frame()
+            if int.from_bytes(frame[4:6], "big") in self._door.keys:
+                self._served_ids.add(bytes(frame[8:12]))
+            yield frame
 
     def _absurd_frame(self) -> bytes:
         """A request with a correlation id that says how its response is decoded."""
@@ -285,9 +285,9 @@ class Round:
 
     def _clean_up(self, admin: RawClient) -> None:
         """Delete topics and groups that the fuzz has made, so that their number is bounded."""
-        kept = {*TOPICS, HEALTHY_TOPIC, SECRET_TOPIC}
+        needed = {*TOPICS, HEALTHY_TOPIC, SECRET_TOPIC}
         names = [topic.name for topic in admin(MetadataRequest(topics=None), 12).topics if not topic.is_internal]
-        gone = [name for name in names if name not in kept]
+        gone = [name for name in names if name not in needed]
         if len(gone) > 10:
             admin(DeleteTopicsRequest(topic_names=gone, timeout_ms=10_000), 5)
         groups = [group.group_id for group in admin(ListGroupsRequest(), 5).groups]

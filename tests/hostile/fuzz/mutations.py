@@ -44,12 +44,12 @@ SIZED = {size: tuple(one for one in EXTREMES[:24] if len(one) == size) for size 
 def recorded_frames() -> tuple[bytes, ...]:
     """Frames without their size: of real clients, and Kafka's own vectors of requests that are served."""
     keys = {int(key): served_versions(key) for key in BROKER_APIS}
-    found = [one.request for one in exchanges() if one.api_key in keys]
+    frames = [one.request for one in exchanges() if one.api_key in keys]
     for one in vectors():
         key = one.message_class.api_key
         if one.message_class.kind == "request" and key in keys and keys[key][0] <= one.version <= keys[key][1]:
-            found.append(frame_of(key, one.version, one.data)[4:])
-    return tuple(found)
+            frames.append(frame_of(key, one.version, one.data)[4:])
+    return tuple(frames)
 
 
 class Mutations:
@@ -68,23 +68,23 @@ class Mutations:
         """A frame with its size, which is nearly always right."""
         random = self._random
         if len(self._with_places) > 50 and random.random() < AT_KNOWN_PLACES:
-            made = self._at_known_places()
-            return struct.pack(">i", len(made)) + made
-        made = b""
+            data = self._at_known_places()
+            return struct.pack(">i", len(data)) + data
+        data = b""
         for _ in range(1 if random.randrange(UNDECODABLE) == 0 else TRIES):
-            made = self._mutated()
-            if decodes(made, random):
+            data = self._mutated()
+            if decodes(data, random):
                 break
         self._find_place()
-        size = len(made)
+        size = len(data)
         if random.random() < 0.005:
             size = random.choice((0, -1, 3, size - 1, size + 1, size + 1000, 2**31 - 1, 100 << 20, -(2**31)))
-        return struct.pack(">i", size) + made
+        return struct.pack(">i", size) + data
 
     def _seed(self) -> bytes:
         random = self._random
         if not self._seeds:
-            chosen = [one for one in recorded_frames() if int.from_bytes(one[:2], "big") in self._keys]
+            chosen = [recorded for recorded in recorded_frames() if int.from_bytes(recorded[:2], "big") in self._keys]
             self._seeds = [*recorded_frames(), *chosen * (4 * len(recorded_frames()) // max(1, len(chosen)))]
             random.shuffle(self._seeds)
         if random.random() < NEW_SEEDS:
@@ -134,7 +134,7 @@ class Mutations:
         self._places[seed].append((at, size))
         if len(self._with_places) > KNOWN_PLACES:
             self._with_places = self._with_places[KNOWN_PLACES // 2 :]
-            self._places = {one: self._places[one] for one in self._with_places}
+            self._places = {place: self._places[place] for place in self._with_places}
 
     def _splice(self, data: bytearray, at: int) -> None:
         random = self._random

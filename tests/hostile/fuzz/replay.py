@@ -27,24 +27,24 @@ def replay(file: Path, directory: Path, door: str) -> int:
     admin = RawClient(victim.bootstrap)
     Round(victim, port, Task(0, 0, 0, 0, directory, directory, door), 0).prepare(admin)
     random = Random(0)
-    found = 0
+    exit_code = 0
     connection = None
-    for number, one in enumerate(frames):
+    for number, frame in enumerate(frames):
         connection = connection or Connection(*DOORS[door].enter(port, random))
         before = victim.cpu()
         try:
-            _exchange(connection, one)
+            _exchange(connection, frame)
         except OSError:
             connection.socket.close()
             connection = None
         time.sleep(0.01)
         spent = victim.cpu() - before
         if spent > SLOW_S or victim.tracebacks() or " ERROR " in victim.log():
-            found = 1
-            print(f"frame {number} ({spent:.3f} s of CPU): {one.hex()[:2000]}\n{victim.log()[-5000:]}")
+            exit_code = 1
+            print(f"frame {number} ({spent:.3f} s of CPU): {frame.hex()[:2000]}\n{victim.log()[-5000:]}")
             victim.log_path.write_text("")
     print(f"{len(frames)} frames sent, memory {victim.status('VmHWM') >> 20} MB; exit code {victim.stop()}")
-    return found
+    return exit_code
 
 
 def _exchange(connection: Connection, frame: bytes) -> None:

@@ -35,9 +35,9 @@ class Connection:
 
     __slots__ = ("burst", "deadline", "history", "inbox", "outbox", "pipe", "port", "responses", "socket")
 
-    def __init__(self, made: socket.socket, pipe: Pipe) -> None:
+    def __init__(self, connection: socket.socket, pipe: Pipe) -> None:
         """`pipe` sends and receives: the socket itself, or TLS on it."""
-        self.socket, self.pipe = made, pipe
+        self.socket, self.pipe = connection, pipe
         self.port = self.socket.getsockname()[1]
         self.burst: list[bytes] = []
         self.history: list[bytes] = []
@@ -118,7 +118,7 @@ class Traffic:
 
     def frames_in_flight(self) -> list[bytes]:
         """The frames of the bursts that are not done."""
-        return [one for connection in list(self._open.values()) for one in connection.burst[connection.responses :]]
+        return [frame for connection in list(self._open.values()) for frame in connection.burst[connection.responses :]]
 
     def frames_of(self, port: int) -> list[bytes] | None:
         """The last frames that a connection has sent, by its port."""
@@ -138,10 +138,10 @@ class Traffic:
             if self._again:
                 burst.append(self._again.popleft())
                 continue
-            made = next(frames, None)
-            if made is None:
+            frame = next(frames, None)
+            if frame is None:
                 return burst, True
-            burst.append(made)
+            burst.append(frame)
         return burst, False
 
     def _connect(self, burst: list[bytes]) -> None:
@@ -196,7 +196,7 @@ class Traffic:
 
     def _close_the_parked(self) -> None:
         now = time.monotonic()
-        for connection in [one for one in self._open.values() if one.deadline < now]:
+        for connection in [candidate for candidate in self._open.values() if candidate.deadline < now]:
             self._finish(connection, "parked")
 
     def _finish(self, connection: Connection, how: str) -> None:

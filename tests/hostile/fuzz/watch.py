@@ -122,7 +122,7 @@ class Watch:
         self._findings.mkdir(parents=True, exist_ok=True)
         file = self._findings / f"{self._title.replace(' ', '-')}-{self.count}.frames"
         last = frames[-MAX_FRAMES_IN_FLIGHT:]
-        file.write_text("".join(one.hex() + "\n" for one in last))
+        file.write_text("".join(frame.hex() + "\n" for frame in last))
         print(f"FINDING in {self._title}: {text}\n  {len(last)} frames: --replay {file}", flush=True)
 
 

@@ -91,6 +91,6 @@ def test_an_invalid_function_is_one_sentence(tmp_path, monkeypatch, function, me
     tmp_path.joinpath("broken_fold.py").write_text("def fold(:\n")
     tmp_path.joinpath("raising_fold.py").write_text("1 / 0\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(MistakeError, match=message) as found:
+    with pytest.raises(MistakeError, match=message) as caught:
         fold_of({}, function)
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(caught.value)

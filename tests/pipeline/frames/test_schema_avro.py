@@ -52,9 +52,9 @@ def encoded(spark, rows, schema):
     """The Avro bytes of rows, encoded by Spark."""
     names = [field["name"] for field in schema["fields"]]
     types = {"id": "BIGINT", "text": "STRING", "at": "TIMESTAMP", "tags": "ARRAY<STRING>", "a": "BIGINT", "b": "STRING"}
-    given = frame_of(spark, rows, ", ".join(f"{name} {types[name]}" for name in names))
-    made = given.select(to_avro(f.struct(*names), json.dumps(schema)).alias("made"))
-    return [bytes(row.made) for row in made.collect()]
+    frame = frame_of(spark, rows, ", ".join(f"{name} {types[name]}" for name in names))
+    result = frame.select(to_avro(f.struct(*names), json.dumps(schema)).alias("made"))
+    return [bytes(row.made) for row in result.collect()]
 
 
 def fields_or_reason(spark, values, **schema):
@@ -67,8 +67,8 @@ def fields_or_reason(spark, values, **schema):
 def test_avro_without_a_header(spark, schema_file):
     whole, nothing = encoded(spark, [(5, "x", None, ["a", "b"]), (-1, None, None, [])], SCHEMA)
     values = [whole, nothing, whole[:-1], whole[:1], b"", None, b"\xff" * 40, HEADER + whole]
-    found = fields_or_reason(spark, values, avro_schema=schema_file(SCHEMA))
-    assert found == [
+    results = fields_or_reason(spark, values, avro_schema=schema_file(SCHEMA))
+    assert results == [
         {"id": 5, "text": "x", "at": None, "tags": ["a", "b"]}, {"id": -1, "text": None, "at": None, "tags": []},
         WRONG, WRONG, "the value is empty", "the value is empty", WRONG, WRONG,
     ]  # fmt: skip
@@ -77,8 +77,8 @@ def test_avro_without_a_header(spark, schema_file):
 def test_avro_with_the_header_of_a_registry(spark, schema_file):
     (whole,) = encoded(spark, [(5, "x", None, [])], SCHEMA)
     values = [HEADER + whole, HEADER + whole[:-1], HEADER, HEADER[:3], b"\x01\x00\x00\x00\x07" + whole, b""]
-    found = fields_or_reason(spark, values, avro_schema=schema_file(SCHEMA), avro_header=True)
-    assert found == [{"id": 5, "text": "x", "at": None, "tags": []}, WRONG, WRONG, WRONG, WRONG, "the value is empty"]
+    results = fields_or_reason(spark, values, avro_schema=schema_file(SCHEMA), avro_header=True)
+    assert results == [{"id": 5, "text": "x", "at": None, "tags": []}, WRONG, WRONG, WRONG, WRONG, "the value is empty"]
 
 
 def test_a_record_whose_fields_are_all_null_fits(spark, schema_file):
@@ -122,9 +122,9 @@ def test_declared_types_are_the_files(schema_file):
     ],
 )
 def test_an_invalid_schema_file_is_one_sentence(spark, schema_file, content, message):
-    with pytest.raises(MistakeError, match=message) as found:
+    with pytest.raises(MistakeError, match=message) as caught:
         fields_or_reason(spark, [b"x"], avro_schema=schema_file(content))
-    assert "\n" not in str(found.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_missing_schema_file_is_one_sentence(spark, tmp_path):

@@ -104,25 +104,25 @@ MISFITS = [
 
 
 def test_matching_values_give_these_columns(spark):
-    found = fields_or_reason(spark, [value for value, _ in FITTING], fields=FIELDS)
-    assert dict(zip([value for value, _ in FITTING], found, strict=True)) == dict(FITTING)
+    results = fields_or_reason(spark, [value for value, _ in FITTING], fields=FIELDS)
+    assert dict(zip([value for value, _ in FITTING], results, strict=True)) == dict(FITTING)
 
 
 def test_other_values_have_a_reason(spark):
-    found = fields_or_reason(spark, [value for value, _ in MISFITS], fields=FIELDS)
-    assert list(zip([value for value, _ in MISFITS], found, strict=True)) == MISFITS
+    results = fields_or_reason(spark, [value for value, _ in MISFITS], fields=FIELDS)
+    assert list(zip([value for value, _ in MISFITS], results, strict=True)) == MISFITS
 
 
 def test_not_null_fields_are_required(spark):
     values = ['{"id": 1, "x.y": 2}', '{"x.y": 2}', '{"id": null, "x.y": 2}', '{"id": 1}', "{}"]
-    found = fields_or_reason(spark, values, fields="id BIGINT NOT NULL, `x.y` INT NOT NULL")
-    assert found == [{"id": 1, "x.y": 2}, "id is missing", "id is missing", "x.y is missing", "id is missing"]
+    results = fields_or_reason(spark, values, fields="id BIGINT NOT NULL, `x.y` INT NOT NULL")
+    assert results == [{"id": 1, "x.y": 2}, "id is missing", "id is missing", "x.y is missing", "id is missing"]
 
 
 def test_rules_must_hold_and_null_does_not(spark):
     values = ['{"a": 1, "b": 1}', '{"a": -1, "b": 1}', '{"b": 1}', '{"a": 1, "b": 0}', '{"a": 0}', "no"]
-    found = fields_or_reason(spark, values, fields="a INT, b INT", rules=["a > 0", "10 / b > 1"])
-    assert found == [
+    results = fields_or_reason(spark, values, fields="a INT, b INT", rules=["a > 0", "10 / b > 1"])
+    assert results == [
         {"a": 1, "b": 1}, 'rule violated: a > 0: {"a":-1}', 'rule violated: a > 0: {"a":null}',
         'rule violated: 10 / b > 1: {"b":0}', 'rule violated: a > 0: {"a":0}', "not a JSON object: no",
     ]  # fmt: skip
@@ -131,8 +131,8 @@ def test_rules_must_hold_and_null_does_not(spark):
 def test_rules_refer_to_fields_even_if_the_record_has_columns_with_these_names(spark):
     values = ['{"key": "a", "offset": 7, "value": 1, "reason": "r"}', '{"key": "b", "offset": 7}']
     fields = "key STRING, offset INT, value INT, reason STRING"
-    found = fields_or_reason(spark, values, fields=fields, rules=["key = 'a' AND offset = 7 AND reason = 'r'"])
-    assert found == [
+    results = fields_or_reason(spark, values, fields=fields, rules=["key = 'a' AND offset = 7 AND reason = 'r'"])
+    assert results == [
         {"key": "a", "offset": 7, "value": 1, "reason": "r"},
         "rule violated: key = 'a' AND offset = 7 AND reason = 'r'" + ': {"key":"b","offset":7,"reason":null}',
     ]
@@ -140,8 +140,8 @@ def test_rules_refer_to_fields_even_if_the_record_has_columns_with_these_names(s
 
 def test_a_custom_timestamp_format(spark):
     values = ['{"at": "31.01.2026 12:00"}', '{"at": "2026-01-31T12:00:00Z"}']
-    found = fields_or_reason(spark, values, fields="at TIMESTAMP", timestamp_format="dd.MM.yyyy HH:mm")
-    assert found == [{"at": at(2026, 1, 31, 12)}, 'at is not TIMESTAMP: "2026-01-31T12:00:00Z"']
+    results = fields_or_reason(spark, values, fields="at TIMESTAMP", timestamp_format="dd.MM.yyyy HH:mm")
+    assert results == [{"at": at(2026, 1, 31, 12)}, 'at is not TIMESTAMP: "2026-01-31T12:00:00Z"']
 
 
 def test_matching_records_have_their_position(spark):
@@ -162,10 +162,10 @@ def test_matching_records_have_their_position(spark):
     ],
 )
 def test_invalid_fields_are_one_sentence(spark, fields, message):
-    with pytest.raises(MistakeError, match=message) as found:
+    with pytest.raises(MistakeError, match=message) as caught:
         read_fields(fields)
-    assert "\n" not in str(found.value)
-    assert str(found.value).startswith("[schema] fields")
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("[schema] fields")
 
 
 def test_the_types_known_without_spark_are_sparks(spark):

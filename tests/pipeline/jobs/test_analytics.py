@@ -48,21 +48,21 @@ def results(spark, values, job):
 
 
 def test_tumbling_windows_by_key(spark):
-    found = results(spark, [event(0), event(9, second=59), event(10), event(5, "b", 0.5), event(19, "b", 4)], config())
-    assert [tuple(row) for row in found] == [
+    rows = results(spark, [event(0), event(9, second=59), event(10), event(5, "b", 0.5), event(19, "b", 4)], config())
+    assert [tuple(row) for row in rows] == [
         (at(0), at(10), "a", 2, 2.0, 2), (at(0), at(10), "b", 1, 0.5, 1),
         (at(10), at(20), "a", 1, 1.0, 1), (at(10), at(20), "b", 1, 4.0, 1),
     ]  # fmt: skip
 
 
 def test_windows_that_overlap_count_an_event_in_each(spark):
-    found = results(spark, [event(7), event(12)], config(slide="5 minutes"))
-    assert [(row.window_start, row.n) for row in found] == [(at(0), 1), (at(5), 2), (at(10), 1)]
+    rows = results(spark, [event(7), event(12)], config(slide="5 minutes"))
+    assert [(row.window_start, row.n) for row in rows] == [(at(0), 1), (at(5), 2), (at(10), 1)]
 
 
 def test_no_keys_make_one_row_a_window(spark):
-    found = results(spark, [event(0), event(1, "b"), event(10)], config(keys={}))
-    assert [(row.window_start, row.n, row.total) for row in found] == [(at(0), 2, 2.0), (at(10), 1, 1.0)]
+    rows = results(spark, [event(0), event(1, "b"), event(10)], config(keys={}))
+    assert [(row.window_start, row.n, row.total) for row in rows] == [(at(0), 2, 2.0), (at(10), 1, 1.0)]
 
 
 def test_keys_and_numbers_may_have_any_name_and_null_is_a_key(spark):
@@ -102,12 +102,12 @@ class Stream:
         self.where, self.number, self.batches = where, 0, []
         lines = spark.readStream.text(str(where / "in"), wholetext=False)
         columns = records(spark, []).columns
-        given = {
+        expressions = {
             "key": "CAST(NULL AS BINARY)", "value": "CAST(value AS BINARY)", "topic": "'in'", "partition": "0",
             "offset": "0L", "timestamp": "TIMESTAMP'2026-01-31'", "timestampType": "0",
             "headers": "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>)",
         }  # fmt: skip
-        frame = lines.select(*[f.expr(given[name]).alias(name) for name in columns])
+        frame = lines.select(*[f.expr(expressions[name]).alias(name) for name in columns])
         frame = transform(fitting(parsed(frame, timed_schema(job))), job)
         self.query = (
             frame.observe("rows_out", f.count(f.lit(1)).alias("rows"))

@@ -27,13 +27,13 @@ def copied(spark, job, rows=RECORDS):
 
 
 def test_records_are_copied_unchanged(spark):
-    found = copied(spark, config())
-    assert [(row["key"], row["value"], row["event_id"]) for row in found] == [
+    rows = copied(spark, config())
+    assert [(row["key"], row["value"], row["event_id"]) for row in rows] == [
         (b"a", b"one", "in/0/0"), (None, b"\xff\xfe", "in/0/2"), (b"b", None, "in/2/1"),
     ]  # fmt: skip
-    headers = [(header["key"], header["value"]) for header in found[0]["headers"]]
+    headers = [(header["key"], header["value"]) for header in rows[0]["headers"]]
     assert headers == [("h", b"\x00\xff"), ("h", None)]
-    assert all("partition" not in row for row in found)
+    assert all("partition" not in row for row in rows)
 
 
 def test_partitions_may_be_kept_or_set(spark):

@@ -43,8 +43,8 @@ def test_every_job_is_correct_for_a_part_of_the_flights(spark_jars: Path, tmp_pa
 
 def test_a_wrong_result_is_detected() -> None:
     assert checks.matching("etl", "things", {"a": 1, "b": 2}, {"a": 1, "b": 2}).passed
-    for found in ({"a": 1}, {"a": 1, "b": 3}, {"a": 1, "b": 2, "c": 3}):
-        assert not checks.matching("etl", "things", found, {"a": 1, "b": 2}).passed
+    for counts in ({"a": 1}, {"a": 1, "b": 3}, {"a": 1, "b": 2, "c": 3}):
+        assert not checks.matching("etl", "things", counts, {"a": 1, "b": 2}).passed
     assert not checks.equal("etl", "things", 1, 2).passed
 
 
@@ -59,7 +59,7 @@ def test_the_files_of_the_jobs_match_the_demonstration(tmp_path: Path) -> None:
     for name in NAMES:
         file = run.job_file(name, tmp_path)
         config = read_config(file, find_job(name).config)
-        assert {wanted.topic for wanted in find_job(name).topics(config)} <= set(topics.OUTPUTS)
+        assert {needed.topic for needed in find_job(name).topics(config)} <= set(topics.OUTPUTS)
     logs: Any = read_config(tmp_path / "jobs" / "logs.toml", find_job("logs").config)
     assert (logs.alerts.error_rate, logs.alerts.min_requests) == (checks.ERROR_RATE, checks.MIN_REQUESTS)
 
@@ -72,8 +72,8 @@ def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
 
 
 def demo(**arguments: Any) -> int:
-    given: dict[str, Any] = {"bootstrap": None, "report_dir": Path("report"), "count": None, "progress": "text"}
-    return run.run_demo(**{**given, **arguments})
+    defaults: dict[str, Any] = {"bootstrap": None, "report_dir": Path("report"), "count": None, "progress": "text"}
+    return run.run_demo(**{**defaults, **arguments})
 
 
 def test_only_a_demonstration_can_be_resumed(tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_steps_that_are_done_are_not_done_again(tmp_path: Path) -> None:
 
 
 def test_a_failed_demonstration_keeps_its_directory_and_says_how_to_continue() -> None:
-    with pytest.raises(PipelineError) as found, run._work_directory(None, "127.0.0.1:9", resume=False) as work:
+    with pytest.raises(PipelineError) as caught, run._work_directory(None, "127.0.0.1:9", resume=False) as work:
         raise PipelineError("Spark failed")
     try:
-        assert str(found.value) == (
+        assert str(caught.value) == (
             f"Spark failed; to continue: barnabas pipeline demo --data-dir {work} --bootstrap 127.0.0.1:9 --resume"
         )
         assert work.is_dir()

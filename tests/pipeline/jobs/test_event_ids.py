@@ -26,33 +26,33 @@ def texts(frame):
 
 def test_a_batch_keeps_each_id_once_and_all_without_an_id(spark):
     frame = records(spark, ROWS)
-    found = deduplicated(frame)
-    assert found.columns == frame.columns
-    assert texts(found) == ONCE
+    unique = deduplicated(frame)
+    assert unique.columns == frame.columns
+    assert texts(unique) == ONCE
 
 
 def test_a_stream_keeps_each_id_once_over_its_batches(spark, tmp_path):
-    found = []
+    unique = []
     for number, rows in enumerate((ROWS[:3], ROWS[3:])):
         records(spark, rows).coalesce(1).write.parquet(str(tmp_path / "in" / f"part={number}"))
     stream = spark.readStream.schema(records(spark, []).schema).option("maxFilesPerTrigger", 1)
     query = (
         deduplicated(stream.parquet(str(tmp_path / "in" / "*")))
         .writeStream.option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .foreachBatch(lambda batch, _: found.extend(texts(batch)))
+        .foreachBatch(lambda batch, _: unique.extend(texts(batch)))
         .trigger(availableNow=True)
         .start()
     )
     assert query.awaitTermination(120)
-    assert sorted(found) == ONCE
+    assert sorted(unique) == ONCE
 
 
 def test_the_id_is_written_to_the_headers_and_replaces_an_older_one(spark):
     rows = [with_id("a", 0, "old"), record("b", 1), record("c", 2, headers=[]), record("d", 3, headers=[("h", None)])]
     frame = with_event_id(records(spark, rows).withColumn("event_id", f.concat(f.lit("id-"), "offset")), "offset")
     assert frame.columns == ["key", "value", "headers", "topic", "partition", "offset"]
-    found = {row.offset: [(h.key, h.value and bytes(h.value)) for h in row.headers] for row in frame.collect()}
-    assert found == {
+    headers = {row.offset: [(h.key, h.value and bytes(h.value)) for h in row.headers] for row in frame.collect()}
+    assert headers == {
         0: [("other", b"x"), (EVENT_ID, b"id-0")], 1: [(EVENT_ID, b"id-1")], 2: [(EVENT_ID, b"id-2")],
         3: [("h", None), (EVENT_ID, b"id-3")],
     }  # fmt: skip
@@ -63,8 +63,8 @@ def test_the_id_of_a_record_is_its_last_one_or_null(spark):
         record("a", 0, headers=[(EVENT_ID, b"x"), (EVENT_ID, b"y")]), record("b", 1), record("c", 2, headers=[]),
         record("d", 3, headers=[(EVENT_ID, None)]), record("e", 4, headers=[("h", b"x")], timestamp=AT),
     ]  # fmt: skip
-    found = records(spark, rows).orderBy("offset").select(event_id().alias("id")).collect()
-    assert [row.id for row in found] == ["y", None, None, None, None]
+    collected = records(spark, rows).orderBy("offset").select(event_id().alias("id")).collect()
+    assert [row.id for row in collected] == ["y", None, None, None, None]
 
 
 def test_without_an_id_only_columns_are_selected(spark):

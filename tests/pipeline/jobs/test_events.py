@@ -43,28 +43,28 @@ class Stream:
 
     def feed(self, *batches):
         """The output of each batch, `{key: (state, version)}`; the query is restarted for the batches."""
-        found = []
-        query = self._start(found)
+        collected = []
+        query = self._start(collected)
         try:
             outputs = []
             for batch in batches:
                 self._write(batch)
-                found.clear()
-                query = self._processed(query, found)
-                rows = [row for rows in found for row in rows]
+                collected.clear()
+                query = self._processed(query, collected)
+                rows = [row for rows in collected for row in rows]
                 outputs.append({row.key: (row.state and json.loads(row.state), row.version) for row in rows})
             return outputs
         finally:
             query.stop()
 
-    def _start(self, found):
+    def _start(self, collected):
         schema = records(self.spark, []).schema
         frame = self.spark.readStream.schema(schema).parquet(str(self.where / "in"))
         frame = transform(fitting(parsed(frame, keyed_schema(self.job))), self.job)
         return (
             frame.writeStream.outputMode("update")
             .option("checkpointLocation", str(self.where / "checkpoint"))
-            .foreachBatch(lambda batch, _: found.append(batch.collect()))
+            .foreachBatch(lambda batch, _: collected.append(batch.collect()))
             .start()
         )
 
@@ -73,7 +73,7 @@ class Stream:
         self.offset += len(batch)
         records(self.spark, rows).coalesce(1).write.mode("append").parquet(str(self.where / "in"))
 
-    def _processed(self, query, found):
+    def _processed(self, query, collected):
         """Wait for the batch; if a Python worker did not start in time, with a new query, as a run does. The query."""
         for _ in range(ATTEMPTS - 1):
             try:
@@ -81,8 +81,8 @@ class Stream:
             except PySparkException as error:
                 if not isinstance(sentence_of(error, "here"), WorkerNotStartedError):
                     raise
-                found.clear()
-                query = self._start(found)
+                collected.clear()
+                query = self._start(collected)
             else:
                 return query
         query.processAllAvailable()
@@ -129,22 +129,22 @@ def test_the_order_of_a_keys_events_in_a_batch(spark, tmp_path, order_by, events
     """Numbers and times are not compared as text; equal events keep the topic's order."""
     job = config({"fields": {"first": "first(text)", "last": "last(text)"}, "order_by": order_by})
     rows = [record(value, offset) for offset, value in enumerate(events)]
-    (found,) = Stream(spark, job, tmp_path).feed(rows[::-1])
-    assert {key: state for key, (state, _) in found.items()} == {
-        key: {"first": "first", "last": "last"} for key in found
+    (states,) = Stream(spark, job, tmp_path).feed(rows[::-1])
+    assert {key: state for key, (state, _) in states.items()} == {
+        key: {"first": "first", "last": "last"} for key in states
     }
-    assert len(found) == len(events) // 2
+    assert len(states) == len(events) // 2
 
 
 def test_a_removed_state_is_a_tombstone_and_each_version_has_its_id(spark):
     rows = [("a", '{"n": 1}', 1), ("a", None, 2), ("b", '{"n": 1}', 1)]
     snapshots = frame_of(spark, rows, "key STRING, state STRING, version BIGINT")
-    found = as_records(snapshots, "job").collect()
-    assert [(row.key, row.value) for row in found] == [("a", '{"n": 1}'), ("a", None), ("b", '{"n": 1}')]
+    records = as_records(snapshots, "job").collect()
+    assert [(row.key, row.value) for row in records] == [("a", '{"n": 1}'), ("a", None), ("b", '{"n": 1}')]
     again = as_records(snapshots, "job").collect()
-    assert [row.event_id for row in found] == [row.event_id for row in again]
-    assert len({row.event_id for row in found}) == 3
-    assert {row.event_id for row in as_records(snapshots, "other").collect()}.isdisjoint(r.event_id for r in found)
+    assert [row.event_id for row in records] == [row.event_id for row in again]
+    assert len({row.event_id for row in records}) == 3
+    assert {row.event_id for row in as_records(snapshots, "other").collect()}.isdisjoint(r.event_id for r in records)
 
 
 def test_events_without_a_key_are_dead_letters(spark):

@@ -82,8 +82,8 @@ def test_application_logs(spark):
 
 def test_levels_that_count_as_errors_in_any_case(spark):
     lines = ["2026-01-31T12:00:00Z WARN api x", "2026-01-31T12:00:00Z ERROR api x"]
-    found = fields_or_reason(spark, lines, format="application", error_levels=["warn"])
-    assert [row[2] for row in found] == [True, False]
+    rows = fields_or_reason(spark, lines, format="application", error_levels=["warn"])
+    assert [row[2] for row in rows] == [True, False]
 
 
 def test_a_reason_shows_the_line_or_its_time(spark):
@@ -159,8 +159,8 @@ def test_results_by_service_and_window_and_alerts(spark):
     lines = [line(n % 60, 500 if n == 0 else 200, n + 1) for n in range(100)]
     lines += [line(0, 500, service="few")] * 9 + [line(0, service="ok")] * 10 + [line(0, 503, service="bad")] * 10
     numbers = transform(fitting(parsed_lines(records(spark, lines), Lines())), config()).cache()
-    found = {row.service: row for row in numbers.collect()}
-    web, few, ok = found["web"], found["few"], found["ok"]
+    by_service = {row.service: row for row in numbers.collect()}
+    web, few, ok = by_service["web"], by_service["few"], by_service["ok"]
     assert (web.window_start, web.window_end) == (at(12), at(12, 1))
     assert (web.requests, web.errors, web.error_rate) == (100, 1, 0.01)
     assert (web.p50_ms, web.p95_ms, web.p99_ms) == (50.0, 95.0, 99.0)

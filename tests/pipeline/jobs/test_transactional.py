@@ -128,7 +128,7 @@ def test_two_queries_write_to_one_topic_without_fencing_each_other(spark: Any, b
 @pytest.mark.soak
 def test_rows_without_a_key_and_tombstones_are_written(spark: Any, broker: Server, target: Target) -> None:
     rows = [(None, "1", "a"), ("gone", None, "b"), (None, None, "c")]
-    given = frame_of(spark, rows, "key STRING, value STRING, event_id STRING")
-    assert write_batch(given, 0, target) == 3
+    frame = frame_of(spark, rows, "key STRING, value STRING, event_id STRING")
+    assert write_batch(frame, 0, target) == 3
     seen = {(message.key(), message.value()) for message in consume(broker, target.topic)}
     assert seen == {(None, b"1"), (b"gone", None), (None, None)}

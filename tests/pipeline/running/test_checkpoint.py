@@ -154,9 +154,9 @@ def test_an_owner_that_cannot_be_read_is_one_sentence(tmp_path, text):
 def test_an_invalid_path_is_one_sentence(tmp_path):
     (tmp_path / "file").touch()
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(MistakeError, match=r"name a directory that|cannot be used as") as found:
+        with pytest.raises(MistakeError, match=r"name a directory that|cannot be used as") as caught:
             Checkpoint(str(path)).claim(OWNER)
-        assert "\n" not in str(found.value)
+        assert "\n" not in str(caught.value)
     with pytest.raises(MistakeError, match="the checkpoint nowhere://x cannot be opened"):
         Checkpoint("nowhere://x")
 

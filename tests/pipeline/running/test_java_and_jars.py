@@ -115,10 +115,10 @@ def test_maven_that_fails_says_why_and_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", environment["PATH"])
     with pytest.raises(
         MistakeError, match=r"cannot be downloaded \(is there a network\?\).*Connection refused"
-    ) as found:
+    ) as caught:
         jar_settings(environment)
-    assert "set BARNABAS_SPARK_JARS" in str(found.value)
-    assert "\n" not in str(found.value)
+    assert "set BARNABAS_SPARK_JARS" in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_jars_are_downloaded_once(tmp_path, monkeypatch):

@@ -23,14 +23,14 @@ def refused():
 
 def sentence(kind, call):
     """The sentence of an error, which is all that Python and IPython show of what caused it."""
-    with pytest.raises(kind) as found:
+    with pytest.raises(kind) as caught:
         call()
-    shown = "".join(traceback.format_exception(found.value))
+    shown = "".join(traceback.format_exception(caught.value))
     assert "direct cause" not in shown
     assert "During handling" not in shown
-    assert "\n" not in str(found.value)
-    assert found.value._render_traceback_() == [f"{kind.__name__}: {found.value}"]
-    return str(found.value)
+    assert "\n" not in str(caught.value)
+    assert caught.value._render_traceback_() == [f"{kind.__name__}: {caught.value}"]
+    return str(caught.value)
 
 
 def test_rows_written_are_read(spark, broker, topic_name, capsys):
@@ -41,8 +41,8 @@ def test_rows_written_are_read(spark, broker, topic_name, capsys):
     write_topic(rows.selectExpr("key", "CAST(n AS STRING) AS value"), name, bootstrap=broker.bootstrap)
     assert "created" not in capsys.readouterr().err
     assert sorted(message.value() for message in consume(broker, name)) == [b"1", b"2", b'{"n":1}', b'{"n":2}']
-    found = read_topic(name, bootstrap=broker.bootstrap, spark=spark)
-    assert found.count() == 4
+    frame = read_topic(name, bootstrap=broker.bootstrap, spark=spark)
+    assert frame.count() == 4
     assert read_topic([name], bootstrap=broker.bootstrap, end="2020-01-01T00:00:00Z", spark=spark).count() == 0
 
 

@@ -47,8 +47,8 @@ def a_run(name="orders", batches=3):
     run = Run(job, config, NOWHERE, began=100.0, ended=102.5, outputs={"parquet": "out", "dead-letters": "topic dead"},
               phases={"start of Spark": 8.25})  # fmt: skip
     run.progress.batches = [batch(f"{name}.parquet", n, late=n) for n in range(batches)]
-    for one in run.progress.batches:
-        run.progress.totals.setdefault(one.query, Totals()).add(one)
+    for progress in run.progress.batches:
+        run.progress.totals.setdefault(progress.query, Totals()).add(progress)
     run.progress.totals[f"{name}.dead-letters"] = Totals()
     return run
 
@@ -107,8 +107,8 @@ def test_files_are_counted_from_the_log_of_files(tmp_path):
     begun = datetime.now(UTC)
 
     def entry(name, size, at):
-        made = round(at.timestamp() * 1000)
-        return json.dumps({"path": f"file:///{name}", "size": size, "modificationTime": made, "action": "add"})
+        modified = round(at.timestamp() * 1000)
+        return json.dumps({"path": f"file:///{name}", "size": size, "modificationTime": modified, "action": "add"})
 
     assert files_since(str(tmp_path / "none"), begun) is None
     assert files_since(str(tmp_path), begun) == (0, 0)
@@ -195,10 +195,10 @@ def test_a_busy_query_without_a_batch_is_reported(capsys, monkeypatch):
 
 def test_an_activity_is_reported_until_it_ends(monkeypatch):
     monkeypatch.setattr("barnabas.spark.activity.EVERY_S", 0.001)
-    said, again = [], threading.Event()
+    reports, again = [], threading.Event()
 
     def printer(what, seconds):
-        said.append((what, seconds > 0))
+        reports.append((what, seconds > 0))
         if seconds:
             again.set()
 
@@ -206,11 +206,11 @@ def test_an_activity_is_reported_until_it_ends(monkeypatch):
     try:
         with activity.saying("waiting", " for it"):
             assert again.wait(60)
-        count = len(said)
+        count = len(reports)
     finally:
         activity.say_by(None)
-    assert said[:2] == [("waiting for it", False), ("waiting", True)]
-    assert len(said) == count
+    assert reports[:2] == [("waiting for it", False), ("waiting", True)]
+    assert len(reports) == count
 
 
 def test_numbers_of_a_column_have_one_form():

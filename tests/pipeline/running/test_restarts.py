@@ -124,12 +124,12 @@ def test_a_job_goes_on_from_its_checkpoint(
 ) -> None:
     topic, case = create(), CASES[job]
     outputs = Outputs(broker, topic, tmp_path / "out")
-    given = [text.replace("TOPIC", topic).replace("PATH", str(outputs.path)) for text in case.lines]
+    lines = [text.replace("TOPIC", topic).replace("PATH", str(outputs.path)) for text in case.lines]
     console = ["console = 0"] if job in ("analytics", "logs") else []
     head = [f'checkpoint = "{tmp_path}/checkpoint"', *console]
-    tables = next(index for index, text in enumerate(given) if text.startswith("["))
+    tables = next(index for index, text in enumerate(lines) if text.startswith("["))
     source = ["[source]", f'topic = "{topic}"']
-    config = toml(tmp_path / "job.toml", [*head, *given[:tables], *source, *given[tables:]])
+    config = toml(tmp_path / "job.toml", [*head, *lines[:tables], *source, *lines[tables:]])
     for values, expected in zip(case.values, case.expected, strict=True):
         produce(broker, topic, [(b"key", value.encode()) for value in values])
         assert execute_here(spark, job, broker.bootstrap, config) == 0

@@ -59,8 +59,8 @@ def seen(spark_jars: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
     command = [sys.executable, "-c", PROGRAM, str(where)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=directory, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found | {"stderr": done.stderr, "left": [path.name for path in directory.iterdir()]}
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result | {"stderr": done.stderr, "left": [path.name for path in directory.iterdir()]}
 
 
 def test_a_failed_task_is_tried_again(seen: dict[str, Any]) -> None:

@@ -122,14 +122,14 @@ def source(line):
     ],
 )
 def test_the_first_mistake_is_one_sentence_with_its_place(tmp_path, text, message):
-    with pytest.raises(MistakeError) as found:
+    with pytest.raises(MistakeError) as caught:
         read(tmp_path, text)
-    sentence = str(found.value)
+    sentence = str(caught.value)
     assert sentence.startswith(str(tmp_path / "job.toml"))
     assert message in sentence
     assert "\n" not in sentence
     assert "pydantic" not in sentence
-    assert found.value.exit_code == 2
+    assert caught.value.exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["none.toml", "."])
@@ -166,9 +166,9 @@ REST = {
 )  # fmt: skip
 def test_mistakes_in_the_files_of_other_jobs(tmp_path, job, text, message):
     rest = REST.get(job, "")
-    with pytest.raises(MistakeError) as found:
+    with pytest.raises(MistakeError) as caught:
         read(tmp_path, "".join(table for table in rest.split("|") if table.split("\n")[0] not in text) + text, job)
-    assert message in str(found.value)
+    assert message in str(caught.value)
 
 
 def test_an_unknown_job():

@@ -61,9 +61,9 @@ def test_mistakes_in_sql_can_be_corrected_and_a_schema_without_matches_is_report
         ({"rules": ["ids > 1"]}, "^an expression names `ids`, which is not a column; there are id"),
         ({"columns": 'day = "to_dat(id)"'}, "to_dat"),
     ):
-        with pytest.raises(MistakeError, match=message) as found:
+        with pytest.raises(MistakeError, match=message) as caught:
             etl(topic, **settings)
-        assert "\n" not in str(found.value)
+        assert "\n" not in str(caught.value)
 
     failure = nothing_fits(etl(topic, fields="id BIGINT, name STRING NOT NULL"))
     assert failure is not None

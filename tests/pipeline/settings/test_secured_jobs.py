@@ -161,10 +161,10 @@ def test_notebooks(spark: Any, secured: SecuredPipeline, topic_name: Any, tmp_pa
     properties.write_text("".join(f"{key}={value}\n" for key, value in secured.keys().items()))
     topic = topic_name()
     write_topic(frame_of(spark, [("v",)], "value STRING"), topic, security=secured.keys(), **where)
-    found = read_topic(topic, security=properties, spark=spark, **where)
-    assert [bytes(row.value) for row in found.collect()] == [b"v"]
+    frame = read_topic(topic, security=properties, spark=spark, **where)
+    assert [bytes(row.value) for row in frame.collect()] == [b"v"]
     stream = read_topic(topic, security=properties, stream=True, spark=spark, **where)
-    plan = found._jdf.queryExecution().toString()
+    plan = frame._jdf.queryExecution().toString()
     assert "Relation" in plan
     assert "secret" not in plan
     assert "kafka.sasl.jaas.config=*********(redacted)" in stream._jdf.queryExecution().toString()

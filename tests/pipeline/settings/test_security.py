@@ -50,9 +50,9 @@ def table(text, tmp_path, job="copy"):
 
 def refusal(given):
     """The sentence about a mistake."""
-    with pytest.raises(ValueError) as found:
+    with pytest.raises(ValueError) as caught:
         checked(given)
-    text = str(found.value)
+    text = str(caught.value)
     assert "\n" not in text
     assert SECRET not in text
     return text
@@ -147,8 +147,8 @@ def test_values_of_the_environment_and_of_files(tmp_path, monkeypatch):
     (tmp_path / "password").write_text(f"{SECRET}\n")
     (tmp_path / "secrets.properties").write_text(f"password = {SECRET}\n")
     for reference in (f"${{directory:{tmp_path}:password}}", f"${{file:{tmp_path}/secrets.properties:password}}"):
-        given = {**SCRAM, "sasl.username": "${env:KAFKA_USER}", "sasl.password": reference}
-        assert checked(given) == checked(LOGIN)
+        settings = {**SCRAM, "sasl.username": "${env:KAFKA_USER}", "sasl.password": reference}
+        assert checked(settings) == checked(LOGIN)
     line = f'{SCRAM_MODULE} required username="${{env:KAFKA_USER}}" password="${{directory:{tmp_path}:password}}";'
     assert checked({**SCRAM, "sasl.jaas.config": line}) == checked(LOGIN)
 
@@ -159,8 +159,8 @@ def test_a_file_of_kafkas_clients_and_keys_that_replace_its(tmp_path):
     path.write_text(
         f"bootstrap.servers=other:1\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\nsasl.jaas.config={line}"
     )
-    found = security_of(table(f'[security]\nfile = "{path}"\nsecurity.protocol = "SASL_PLAINTEXT"\n', tmp_path))
-    assert found == checked({**LOGIN, "sasl.mechanism": "PLAIN"})
+    settings = security_of(table(f'[security]\nfile = "{path}"\nsecurity.protocol = "SASL_PLAINTEXT"\n', tmp_path))
+    assert settings == checked({**LOGIN, "sasl.mechanism": "PLAIN"})
     path.write_text("security.protocol=SSL\nssl.provider=x\n")
     with pytest.raises(ValueError, match=r"does not take ssl.provider of .*client.properties.*; it takes security."):
         security_of(SecurityTable(file=str(path)))
@@ -219,9 +219,9 @@ def without(given, key):
     ],
 )  # fmt: skip
 def test_mistakes_of_a_file(tmp_path, text, sentence):
-    with pytest.raises(MistakeError, match=sentence) as found:
+    with pytest.raises(MistakeError, match=sentence) as caught:
         table(f"[security]\n{text}\n", tmp_path)
-    assert SECRET not in f"{found.value} {found.value.__cause__}"
+    assert SECRET not in f"{caught.value} {caught.value.__cause__}"
 
 
 def test_a_table_is_not_a_text(tmp_path):

@@ -29,8 +29,8 @@ def test_the_clock_of_a_cluster_is_frozen_and_advanced(barnabas_broker: Broker, 
     def told(*arguments: str) -> dict[str, object]:
         done = _clock(*arguments, "--cluster", number, "-o", "json", control=control)
         assert done.code == 0, done.stderr
-        answer: dict[str, object] = json.loads(done.stdout)
-        return answer
+        result: dict[str, object] = json.loads(done.stdout)
+        return result
 
     frozen = told("freeze")
     assert frozen["frozen"] is True
@@ -66,5 +66,5 @@ def test_mistakes_are_one_sentence(barnabas_broker: Broker, tmp_path: Path) -> N
     early = _clock("jump", "1969-01-01", "--control", f"http://{barnabas_broker.channel.token}@{address}")
     assert (early.code, "The date must be from 1970 to 9999" in early.stderr) == (1, True)
     assert "is not a duration" in _clock("advance", "soon", "--control-file", str(file)).stderr
-    for said in (none, wrong, stranger, gone):
-        assert "Traceback" not in said.stderr
+    for ended in (none, wrong, stranger, gone):
+        assert "Traceback" not in ended.stderr

@@ -63,8 +63,8 @@ def test_without_the_token_nothing_is_done(barnabas_broker: Broker, authorizatio
     ],
 )
 def test_mistakes(barnabas_broker: Broker, method: str, path: str, body: bytes, status: int, sentence: str) -> None:
-    found, answer = ask(barnabas_broker, method, path, body)
-    assert (found, sentence in answer["error"]) == (status, True), answer
+    actual, response = ask(barnabas_broker, method, path, body)
+    assert (actual, sentence in response["error"]) == (status, True), response
 
 
 def test_no_http(barnabas_broker: Broker) -> None:
@@ -106,5 +106,5 @@ def test_the_file_of_the_token_is_its_owners(tmp_path: Path) -> None:
 )
 def test_mistakes_on_the_command_line(arguments: list[str], sentence: str) -> None:
     ended = run_barnabas(["serve", "--listen", "127.0.0.1:0", *arguments], os.environ)
-    said = ended.stderr.decode()
-    assert (ended.returncode, sentence in said, "Traceback" in said) == (2, True, False), said
+    stderr = ended.stderr.decode()
+    assert (ended.returncode, sentence in stderr, "Traceback" in stderr) == (2, True, False), stderr

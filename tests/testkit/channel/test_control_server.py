@@ -57,12 +57,12 @@ async def read_to_end(stream: trio.SocketStream) -> bytes:
 
 @pytest.mark.trio
 async def test_what_is_sent_before_the_answer_is_answered_in_turn() -> None:
-    asked = Asked()
-    async with listening(asked) as address, await trio.open_tcp_stream(*address) as stream:
+    handler = Asked()
+    async with listening(handler) as address, await trio.open_tcp_stream(*address) as stream:
         await stream.send_all(ASK)
-        await asked.begun.wait()
+        await handler.begun.wait()
         await stream.send_all(ASK + ASK.replace(b"\r\nHost", b"\r\nConnection: close\r\nHost"))
-        asked.may_answer.set()
+        handler.may_answer.set()
         answers = await read_to_end(stream)
     assert [json.loads(part.partition(b"\r\n\r\n")[2]) for part in answers.split(b"HTTP/1.1 200 ")[1:]] == [
         {"count": 1},
@@ -75,49 +75,49 @@ async def test_what_is_sent_before_the_answer_is_answered_in_turn() -> None:
 async def test_a_client_that_sends_too_much_before_its_answer_is_disconnected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    asked = Asked()
-    async with listening(asked) as address:
+    handler = Asked()
+    async with listening(handler) as address:
         async with await trio.open_tcp_stream(*address) as stream:
             await stream.send_all(ASK)
-            await asked.begun.wait()
+            await handler.begun.wait()
             with pytest.raises(trio.BrokenResourceError):  # noqa: PT012 - sending fails, or reading
                 while True:
                     await stream.send_all(ASK * 100)
-                    if asked.cancelled.is_set():
+                    if handler.cancelled.is_set():
                         await read_to_end(stream)
                         raise trio.BrokenResourceError
-        await asked.cancelled.wait()
+        await handler.cancelled.wait()
         async with await trio.open_tcp_stream(*address) as other:
-            asked.may_answer.set()
+            handler.may_answer.set()
             await other.send_all(ASK)
             assert (await other.receive_some()).startswith(b"HTTP/1.1 200 ")
-    assert asked.count == 2
+    assert handler.count == 2
     (line,) = caplog.records
     assert "has sent more than 65536 bytes before its answer" in line.getMessage()
 
 
 @pytest.mark.trio
 async def test_a_client_that_resets_its_connection_is_no_failure(caplog: pytest.LogCaptureFixture) -> None:
-    asked = Asked()
-    async with listening(asked) as address:
+    handler = Asked()
+    async with listening(handler) as address:
         stream = await trio.open_tcp_stream(*address)
         await stream.send_all(ASK)
-        await asked.begun.wait()
+        await handler.begun.wait()
         stream.setsockopt(SOL_SOCKET, SO_LINGER, pack("ii", 1, 0))
         await stream.aclose()
-        await asked.cancelled.wait()
+        await handler.cancelled.wait()
     assert caplog.records == []
 
 
 @pytest.mark.trio
 @pytest.mark.parametrize("size", [10, http_server.STRANGER_BYTES, http_server.MAX_BODY_BYTES])
 async def test_a_body_is_not_kept_for_who_has_no_token(size: int) -> None:
-    asked = Asked()
+    handler = Asked()
     head = f"POST /x HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer guess\r\nContent-Length: {size}\r\n\r\n".encode()
-    async with listening(asked) as address, await trio.open_tcp_stream(*address) as stream:
+    async with listening(handler) as address, await trio.open_tcp_stream(*address) as stream:
         await stream.send_all(head + b"x" * min(size, http_server.STRANGER_BYTES + 1))
         assert (await stream.receive_some()).startswith(b"HTTP/1.1 401 ")
-    assert asked.count == 0
+    assert handler.count == 0
 
 
 @pytest.mark.trio
@@ -125,23 +125,23 @@ async def test_strangers_lose_their_place_to_others(monkeypatch: pytest.MonkeyPa
     """As many as are served at a time send nothing; the next one is answered when their time is over."""
     monkeypatch.setattr(http_server, "STRANGER_S", 0.05)
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 2)
-    asked = Asked()
-    asked.may_answer.set()
-    async with listening(asked) as address:
+    handler = Asked()
+    handler.may_answer.set()
+    async with listening(handler) as address:
         silent = [await trio.open_tcp_stream(*address) for _ in range(2)]
         async with await trio.open_tcp_stream(*address) as stream:
             await stream.send_all(ASK)
             assert (await stream.receive_some()).startswith(b"HTTP/1.1 200 ")
-        for one in silent:
-            await one.aclose()
+        for stranger in silent:
+            await stranger.aclose()
 
 
 @pytest.mark.trio
 async def test_a_connection_that_has_shown_the_token_may_be_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_server, "STRANGER_S", 0.05)
-    asked = Asked()
-    asked.may_answer.set()
-    async with listening(asked) as address, await trio.open_tcp_stream(*address) as stream:
+    handler = Asked()
+    handler.may_answer.set()
+    async with listening(handler) as address, await trio.open_tcp_stream(*address) as stream:
         await stream.send_all(ASK)
         await stream.receive_some()
         async with await trio.open_tcp_stream(*address) as silent:

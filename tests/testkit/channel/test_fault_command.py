@@ -27,8 +27,8 @@ def test_a_rule_is_added_listed_and_removed(barnabas_broker: Broker, tmp_path: P
     kafka = barnabas_broker.open()
     cluster = ("--cluster", str(kafka._link.number))
     control = _control(barnabas_broker)
-    wanted = ("--api", "Produce", "--topic", "orders", "--count", "1", "--error", "not_leader_or_follower")
-    added = _fault("add", *wanted, *cluster, "-o", "json", control=control)
+    options = ("--api", "Produce", "--topic", "orders", "--count", "1", "--error", "not_leader_or_follower")
+    added = _fault("add", *options, *cluster, "-o", "json", control=control)
     assert added.code == 0, added.stderr
     rule = json.loads(added.stdout)
     assert rule["requests"] == "api=Produce topic=orders count=1"
@@ -41,12 +41,14 @@ def test_a_rule_is_added_listed_and_removed(barnabas_broker: Broker, tmp_path: P
     listed = _fault("list", "--control-file", str(file), *cluster)
     assert listed.code == 0, listed.stderr
     assert "error=NOT_LEADER_OR_FOLLOWER" in listed.stdout
-    assert [one["hits"] for one in json.loads(_fault("list", *cluster, "-o", "json", control=control).stdout)] == [1]
+    assert [entry["hits"] for entry in json.loads(_fault("list", *cluster, "-o", "json", control=control).stdout)] == [
+        1
+    ]
     removed = _fault("remove", str(rule["rule"]), *cluster, control=control)
     assert (removed.code, removed.stdout) == (0, f"removed {rule['rule']}\n")
     _fault("add", "--api", "Fetch", "--delay", "500ms", *cluster, control=control)
     _fault("add", "--api", "Fetch", "--throttle", "1s", *cluster, control=control)
-    actions = [one["action"] for one in json.loads(_fault("list", *cluster, "-o", "json", control=control).stdout)]
+    actions = [entry["action"] for entry in json.loads(_fault("list", *cluster, "-o", "json", control=control).stdout)]
     assert actions == ["delay=0.5", "throttle_ms=1000"]
     assert _fault("remove", "--all", *cluster, control=control).stdout == "all rules removed\n"
     empty = _fault("list", *cluster, control=control)

@@ -40,8 +40,8 @@ class Command:
     def stop(self) -> tuple[int, str]:
         """Its exit code and what it has said."""
         self.process.send_signal(signal.SIGINT)
-        _, said = self.process.communicate(timeout=30)
-        return self.process.returncode, said
+        _, stderr = self.process.communicate(timeout=30)
+        return self.process.returncode, stderr
 
 
 @contextmanager
@@ -74,7 +74,7 @@ def produce(address: str, topic: str, partitions: int) -> dict[int, str]:
         producer.produce(topic, b"x", partition=index)
     assert producer.flush(20) == 0
     brokers = producer.list_topics(timeout=10).brokers
-    return {number: f"{one.host}:{one.port}" for number, one in brokers.items()}
+    return {number: f"{broker.host}:{broker.port}" for number, broker in brokers.items()}
 
 
 def test_a_session_is_recorded_and_replayed(kafka: Cluster, tmp_path: Path) -> None:
@@ -82,12 +82,12 @@ def test_a_session_is_recorded_and_replayed(kafka: Cluster, tmp_path: Path) -> N
     file = tmp_path / "orders.cassette"
     with recording(kafka.bootstrap_servers, file) as proxy:
         assert set(produce(proxy.address, "orders", 1).values()) == {proxy.address}
-        code, said = proxy.stop()
+        code, stderr = proxy.stop()
     assert code == 0
     assert [record.text for record in kafka.topic("orders").records()] == ["x"]
-    found = exchanges(file)
-    assert said == f"{len(found)} requests in {file}\n"
-    (sent,) = [one for one in found if one.api == ApiKey.PRODUCE]
+    recorded = exchanges(file)
+    assert stderr == f"{len(recorded)} requests in {file}\n"
+    (sent,) = [exchange for exchange in recorded if exchange.api == ApiKey.PRODUCE]
     assert sent.client_id == "shop"
     assert '"records": [{"offset": 0, ' in file.read_text()
     for timing in ("fast", "recorded"):
@@ -105,10 +105,10 @@ def test_what_a_replay_does_not_have(kafka: Cluster, tmp_path: Path) -> None:
         create(player.address, "orders")
         with pytest.raises(KafkaException, match=r"INVALID_REQUEST.*CreateTopics v.*'other'"):
             create(player.address, "other")
-        code, said = player.stop()
+        code, stderr = player.stop()
     assert code == 1
-    assert f"{file} has no answer to what was asked:\nCreateTopics v" in said
-    assert "; no CreateTopics comes any more\n" in said
+    assert f"{file} has no answer to what was asked:\nCreateTopics v" in stderr
+    assert "; no CreateTopics comes any more\n" in stderr
 
 
 def create(address: str, topic: str) -> None:
@@ -172,7 +172,7 @@ def test_a_killed_recording_is_whole_up_to_its_last_request(kafka: Cluster, tmp_
         wait_for(lambda: '"Produce"' in file.read_text(encoding="utf-8"), "the request in the file")  # by a thread
         proxy.process.kill()
         proxy.process.wait()
-    assert ApiKey.PRODUCE in {one.api for one in exchanges(file)}
+    assert ApiKey.PRODUCE in {exchange.api for exchange in exchanges(file)}
 
 
 def test_a_broker_that_is_gone(barnabas_broker: Broker, tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ def test_a_broker_that_is_gone(barnabas_broker: Broker, tmp_path: Path) -> None:
         cluster.close()
         with pytest.raises(KafkaException):
             AdminClient({"bootstrap.servers": proxy.address}).list_topics(timeout=1)
-        code, said = proxy.stop()
+        code, stderr = proxy.stop()
     assert code == 0
-    assert f"No connection to the broker at {cluster.bootstrap_servers}" in said
-    assert "Traceback" not in said
+    assert f"No connection to the broker at {cluster.bootstrap_servers}" in stderr
+    assert "Traceback" not in stderr
 
 
 def test_a_recording_without_descriptors_goes_on_when_there_are_some(kafka: Cluster, tmp_path: Path) -> None:
@@ -196,13 +196,13 @@ def test_a_recording_without_descriptors_goes_on_when_there_are_some(kafka: Clus
         with socket.create_connection((host, int(port)), timeout=20):
             wait_for(lambda: psutil.Process(proxy.process.pid).num_fds() == before + 2, "a connection")
             limits = resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE)
-            used = {int(one.name) for one in Path(f"/proc/{proxy.process.pid}/fd").iterdir()}
+            used = {int(entry.name) for entry in Path(f"/proc/{proxy.process.pid}/fd").iterdir()}
             following = next(number for number in count() if number not in used)
             resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, (following, limits[1]))
             with socket.create_connection((host, int(port)), timeout=20):
                 assert proxy.process.stderr is not None
-                said = proxy.process.stderr.readline()
-        assert "Cannot accept connections for now: Too many open files" in said
+                line = proxy.process.stderr.readline()
+        assert "Cannot accept connections for now: Too many open files" in line
         resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, limits)
         create(proxy.address, "orders")
         code, rest = proxy.stop()
@@ -220,9 +220,9 @@ def test_passwords_that_are_sent_without_a_request(kafka: Cluster, tmp_path: Pat
         with socket.create_connection((host, int(port)), timeout=20) as connection:
             connection.sendall(len(handshake).to_bytes(4, "big") + handshake)
             assert is_ended_by_peer(connection)
-        code, said = proxy.stop()
+        code, stderr = proxy.stop()
     assert code == 0
-    assert "a client logs in with SaslHandshake of version 0, which is not recorded" in said
+    assert "a client logs in with SaslHandshake of version 0, which is not recorded" in stderr
     assert file.read_text() == f"{HEADER}\n"
 
 
@@ -262,9 +262,11 @@ def test_mistakes(
         "empty": f"{HEADER}\n",
     }.items():
         (tmp_path / name).write_text(text)
-    given = [one.replace("{}", str(tmp_path)).replace("{broker}", kafka.bootstrap_servers) for one in arguments]
-    assert run(given) == code
-    said = capsys.readouterr().err
-    assert sentence in said
-    assert "Traceback" not in said
+    argv = [
+        argument.replace("{}", str(tmp_path)).replace("{broker}", kafka.bootstrap_servers) for argument in arguments
+    ]
+    assert run(argv) == code
+    stderr = capsys.readouterr().err
+    assert sentence in stderr
+    assert "Traceback" not in stderr
     assert not (tmp_path / "a").exists()

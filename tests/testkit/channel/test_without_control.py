@@ -53,7 +53,7 @@ class Plain:
     def listening(self) -> list[int]:
         """The ports on which it listens."""
         connections = psutil.Process(self._process.pid).net_connections("all")
-        return [one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN]
+        return [connection.laddr.port for connection in connections if connection.status == psutil.CONN_LISTEN]
 
     def stop(self) -> set[str]:
         """End it; what it had imported."""

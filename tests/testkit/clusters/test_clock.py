@@ -16,8 +16,8 @@ from tests.support.processes.commands import run_barnabas
 
 
 def _states(kafka: Cluster, group: str) -> str:
-    answer = kafka.request("DescribeGroups", {"groups": [group], "includeAuthorizedOperations": False}, 5)
-    return str(answer["groups"][0]["groupState"])
+    response = kafka.request("DescribeGroups", {"groups": [group], "includeAuthorizedOperations": False}, 5)
+    return str(response["groups"][0]["groupState"])
 
 
 def _joined(kafka: Cluster, group: str, **settings: Any) -> Consumer:
@@ -168,8 +168,8 @@ def test_a_transaction_is_timed_out(kafka: Cluster) -> None:
 
 
 def _transaction(kafka: Cluster) -> str:
-    answer = kafka.request("DescribeTransactions", {"transactionalIds": ["t"]}, 0)
-    return str(answer["transactionStates"][0]["transactionState"])
+    response = kafka.request("DescribeTransactions", {"transactionalIds": ["t"]}, 0)
+    return str(response["transactionStates"][0]["transactionState"])
 
 
 def test_offsets_of_an_empty_group_expire(kafka: Cluster) -> None:
@@ -191,8 +191,8 @@ def test_offsets_of_an_empty_group_expire(kafka: Cluster) -> None:
 def _committed(kafka: Cluster) -> int:
     topics = [{"name": "orders", "partitionIndexes": [0]}]
     groups = [{"groupId": "g", "topics": topics}]
-    answer = kafka.request("OffsetFetch", {"groups": groups, "requireStable": False}, 8)
-    return int(answer["groups"][0]["topics"][0]["partitions"][0]["committedOffset"])
+    response = kafka.request("OffsetFetch", {"groups": groups, "requireStable": False}, 8)
+    return int(response["groups"][0]["topics"][0]["partitions"][0]["committedOffset"])
 
 
 def test_a_delegation_token_expires(barnabas_broker: Broker) -> None:
@@ -222,8 +222,8 @@ def _token(kafka: Cluster, command: str) -> str:
         "sasl.username": "alice",
         "sasl.password": "secret",
     }
-    given = [word for key, value in settings.items() for word in ("-X", f"{key}={value}")]
-    run = run_barnabas(["token", command, "-b", kafka.bootstrap_servers, *given], os.environ)
+    options = [word for key, value in settings.items() for word in ("-X", f"{key}={value}")]
+    run = run_barnabas(["token", command, "-b", kafka.bootstrap_servers, *options], os.environ)
     return (run.stdout + run.stderr).decode()
 
 

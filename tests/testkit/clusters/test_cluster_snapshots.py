@@ -29,8 +29,10 @@ def _values(kafka: Cluster) -> list[str]:
 def _partitions(kafka: Cluster) -> dict[int, tuple[int, list[int]]]:
     """Leader and replicas in sync of each partition."""
     body = {"topics": [{"name": "orders"}], "responsePartitionLimit": 10, "cursor": None}
-    found: list[dict[str, Any]] = kafka.request("DescribeTopicPartitions", body)["topics"][0]["partitions"]
-    return {one["partitionIndex"]: (one["leaderId"], sorted(one["isrNodes"])) for one in found}
+    partitions: list[dict[str, Any]] = kafka.request("DescribeTopicPartitions", body)["topics"][0]["partitions"]
+    return {
+        partition["partitionIndex"]: (partition["leaderId"], sorted(partition["isrNodes"])) for partition in partitions
+    }
 
 
 def _send(kafka: Cluster, *values: str, **settings: Any) -> None:
@@ -190,12 +192,12 @@ def test_a_saved_snapshot_is_the_directory_of_a_cluster(barnabas_broker: Broker,
             settings = {"group.id": "other", "auto.offset.reset": "earliest"}
             consumer = Consumer({"bootstrap.servers": ready.read_text().split()[0], **settings})
             consumer.subscribe(["orders"])
-            found = []
-            while len(found) < 3:
+            values = []
+            while len(values) < 3:
                 message = consumer.poll(0.1)
                 if message is not None and not message.error():
-                    found.append(message.value())
+                    values.append(message.value())
             consumer.close()
         finally:
             cluster.terminate()
-    assert sorted(found) == [b"a", b"b", b"c"]
+    assert sorted(values) == [b"a", b"b", b"c"]

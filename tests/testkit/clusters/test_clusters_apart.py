@@ -56,7 +56,7 @@ def _everything(cluster: Cluster) -> dict[str, Any]:
         answers[what] = cluster.request(api, body, version)
     metadata, directories = answers["topics"], answers["directories"]
     answers["topics"] = metadata["topics"]
-    answers["directories"] = [one["topics"] for one in directories["results"]]
+    answers["directories"] = [result["topics"] for result in directories["results"]]
     return answers
 
 
@@ -101,8 +101,8 @@ def test_what_is_made_in_one_is_in_no_other(barnabas_broker: Broker) -> None:
     assert other.timeline() == []
     assert other._link.perform("fault_list")["rules"] == []
     _use(other)  # the same names, transactional ids and users again
-    assert [one.text for one in other.topic("orders").records()] == ["x"]
-    assert [one.text for one in used.topic("orders").records()] == ["x"]
+    assert [record.text for record in other.topic("orders").records()] == ["x"]
+    assert [record.text for record in used.topic("orders").records()] == ["x"]
     assert _everything(untouched) == before
     for cluster in (used, other, untouched):
         cluster.close()

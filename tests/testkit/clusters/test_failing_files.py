@@ -51,8 +51,8 @@ async def produce(cluster: VirtualCluster) -> None:
 
 async def count(cluster: VirtualCluster) -> int:
     """How many records there are."""
-    found: Any = await perform(cluster, "records", {"topic": "orders"})
-    return len(found["records"])
+    result: Any = await perform(cluster, "records", {"topic": "orders"})
+    return len(result["records"])
 
 
 class Attempts:
@@ -70,14 +70,14 @@ class Attempts:
 
         The directory of a cluster, created when another process could first read it, is either complete or absent.
         """
-        told = {one.getMessage().partition(" cannot be removed")[0] for one in self._caplog.records}
-        found = {entry.path for entry in os.scandir(self._folder)} - told
+        reported = {record.getMessage().partition(" cannot be removed")[0] for record in self._caplog.records}
+        paths = {entry.path for entry in os.scandir(self._folder)} - reported
         if but_of is not None:
             log_dirs = but_of.broker.log_dirs
             path = log_dirs.dirs[0].path
-            assert (path in found) == log_dirs.files.is_published
-            found -= {path}
-        return found
+            assert (path in paths) == log_dirs.files.is_published
+            paths -= {path}
+        return paths
 
     async def once(self, act: Callable[[], Awaitable[Any]]) -> tuple[bool, Any]:
         """One attempt: whether there was an operation to fail, and the outcome; a refusal is a ControlError."""
@@ -96,7 +96,7 @@ class Attempts:
             if not self.last.startswith("stat "):  # Python takes that for "it is no directory"
                 assert os.strerror(code) in str(outcome), (self.last, str(outcome))
             assert "\n" not in str(outcome)
-        assert [one for one in self._caplog.records if one.exc_info] == []
+        assert [record for record in self._caplog.records if record.exc_info] == []
         return files.has_failed, outcome
 
 

@@ -116,7 +116,7 @@ def _step(chosen: random.Random, opened: int) -> tuple[Any, ...]:
         case "look" | "close":
             return kind, at
         case "rename":
-            return kind, name, chosen.choice([one for one in NAMES if one != name])
+            return kind, name, chosen.choice([other for other in NAMES if other != name])
         case "move":
             return "rename", folder, chosen.choice([f"{folder}.deleted", *DIRECTORIES])
         case "mkdirs" | "remove_tree":
@@ -148,7 +148,7 @@ def test_they_do_what_the_systems_files_do(tmp_path: Path, seed: int) -> None:
 
 
 def _tree(folder: Path) -> dict[str, bytes | None]:
-    return {str(one.relative_to(folder)): one.read_bytes() if one.is_file() else None for one in folder.rglob("*")}
+    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 def _with_a_record(root: Path) -> tuple[MemoryFiles, File]:
@@ -182,7 +182,7 @@ def test_a_publish_that_fails_changes_nothing(tmp_path: Path) -> None:
     "grow",
     [
         lambda files, file: files.write_at(file, bytes(memory_files.MOST_BYTES), 5),
-        lambda files, file: [files.mkdirs(f"{files.root}/{one}") for one in range(memory_files.MOST_NAMES)],
+        lambda files, file: [files.mkdirs(f"{files.root}/{index}") for index in range(memory_files.MOST_NAMES)],
     ],
     ids=["bytes", "names"],
 )

@@ -21,8 +21,8 @@ def three(barnabas_broker: Broker) -> Iterator[Cluster]:
 
 def _partition(kafka: Cluster) -> dict[str, Any]:
     body = {"topics": [{"name": "orders"}], "responsePartitionLimit": 10, "cursor": None}
-    found: dict[str, Any] = kafka.request("DescribeTopicPartitions", body)["topics"][0]["partitions"][0]
-    return found
+    partition: dict[str, Any] = kafka.request("DescribeTopicPartitions", body)["topics"][0]["partitions"][0]
+    return partition
 
 
 def _send(producer: Producer, *values: str) -> None:
@@ -63,13 +63,13 @@ def test_no_acknowledged_record_is_lost_when_the_leader_is_killed(three: Cluster
         {"bootstrap.servers": three.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
     )
     consumer.subscribe(["orders"])
-    found: list[bytes] = []
-    while len(found) < 5:
+    values: list[bytes] = []
+    while len(values) < 5:
         message = consumer.poll(0.1)
         if message is not None and not message.error():
-            found.append(message.value())
+            values.append(message.value())
     consumer.close()
-    assert found == [b"a", b"b", b"c", b"d", b"e"]
+    assert values == [b"a", b"b", b"c", b"d", b"e"]
 
 
 def test_what_cannot_be_done(three: Cluster, kafka: Cluster) -> None:

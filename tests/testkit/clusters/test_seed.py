@@ -18,8 +18,8 @@ def _session(kafka: Cluster) -> list[Any]:
 
     def ask(api: str, version: int, **body: Any) -> dict[str, Any]:
         answers.append((api, kafka.request(api, body, version)))
-        found: dict[str, Any] = answers[-1][1]
-        return found
+        result: dict[str, Any] = answers[-1][1]
+        return result
 
     for name, count in (("orders", 3), ("payments", 4)):
         topic = {"name": name, "numPartitions": count, "replicationFactor": 1, "assignments": [], "configs": []}
@@ -82,15 +82,15 @@ def _answers(broker: Broker, seed: int) -> list[Any]:
 def _without_port(value: Any) -> Any:
     """The answers without the port, which the system chooses."""
     if isinstance(value, dict):
-        return {key: _without_port(one) for key, one in value.items() if key != "port"}
-    return [_without_port(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _without_port(item) for key, item in value.items() if key != "port"}
+    return [_without_port(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def test_the_same_session_twice_is_answered_the_same(barnabas_broker: Broker) -> None:
     first, second = _answers(barnabas_broker, 7), _answers(barnabas_broker, 7)
     assert len(first) == 16
-    for one, other in zip(first, second, strict=True):
-        assert one == other
+    for expected, other in zip(first, second, strict=True):
+        assert expected == other
 
 
 def test_another_process_answers_the_same(barnabas_broker: Broker) -> None:
@@ -106,10 +106,10 @@ def test_another_seed_gives_other_ids(barnabas_broker: Broker) -> None:
 
 
 def test_without_a_seed_ids_are_random(barnabas_broker: Broker) -> None:
-    found = set()
+    ids = set()
     for _ in range(2):
         kafka = barnabas_broker.open()
-        found.add(
+        ids.add(
             str(
                 kafka.request("DescribeCluster", {"includeClusterAuthorizedOperations": False, "endpointType": 1}, 1)[
                     "clusterId"
@@ -117,7 +117,7 @@ def test_without_a_seed_ids_are_random(barnabas_broker: Broker) -> None:
             )
         )
         kafka.close()
-    assert len(found) == 2
+    assert len(ids) == 2
 
 
 @pytest.mark.parametrize("seed", [0, 12345678901234567890])

@@ -27,16 +27,16 @@ def three(barnabas_broker: Broker) -> Iterator[Cluster]:
 def _consumer(kafka: Cluster, group: str, **settings: Any) -> Consumer:
     """A consumer that is assigned what there is."""
     config = {"group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False, "client.id": group}
-    made = Consumer({"bootstrap.servers": kafka.bootstrap_servers, **config, **settings})
-    made.subscribe(["orders"])
-    while not made.assignment():
-        made.poll(0.05)
-    return made
+    consumer = Consumer({"bootstrap.servers": kafka.bootstrap_servers, **config, **settings})
+    consumer.subscribe(["orders"])
+    while not consumer.assignment():
+        consumer.poll(0.05)
+    return consumer
 
 
 def _coordinators(kafka: Cluster, names: list[str], key_type: int = 0) -> set[int]:
-    found = kafka.request("FindCoordinator", {"keyType": key_type, "coordinatorKeys": names})
-    return {one["nodeId"] for one in found["coordinators"]}
+    response = kafka.request("FindCoordinator", {"keyType": key_type, "coordinatorKeys": names})
+    return {coordinator["nodeId"] for coordinator in response["coordinators"]}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -102,9 +102,9 @@ def test_requests_of_clients_are_recorded_and_those_of_brokers_are_not(three: Cl
         producer.produce("orders", "recorded", partition=index)
     producer.commit_transaction()
     three.topic("orders").wait_for(3, value="recorded")
-    asked = three.requests("Produce", client_id="shop")
-    assert sum(one.details["records"] for one in asked) == 3
-    assert len({one.connection for one in asked}) == 3  # one for each leader
+    requests = three.requests("Produce", client_id="shop")
+    assert sum(one.details["records"] for one in requests) == 3
+    assert len({one.connection for one in requests}) == 3  # one for each leader
     assert {one.client_id for one in three.requests() if (one.client_id or "").startswith("broker-")} == set()
     assert three.requests("WriteTxnMarkers") == []
     assert any("shop  Produce" in line for line in three.timeline(client_id="shop"))
@@ -174,10 +174,10 @@ def test_what_the_kit_asks_waits_for_the_next_leader(barnabas_broker: Broker) ->
 
 
 def _until_found(kafka: Cluster, group: str) -> set[int]:
-    found = _coordinators(kafka, [group])
-    while found == {-1}:
-        found = _coordinators(kafka, [group])
-    return found
+    coordinators = _coordinators(kafka, [group])
+    while coordinators == {-1}:
+        coordinators = _coordinators(kafka, [group])
+    return coordinators
 
 
 @pytest.mark.parametrize("version", ["2.8", "3.9"])
@@ -215,7 +215,7 @@ def test_a_broker_that_runs_keeps_nothing_of_it(barnabas_broker: Broker, monkeyp
 
     def is_open(bootstrap: str) -> bool:
         """Other tests have clusters on this broker too, and one is made ahead."""
-        return any(one["bootstrap"] == bootstrap for one in channel.call("GET", "/v1/clusters")["clusters"])
+        return any(cluster["bootstrap"] == bootstrap for cluster in channel.call("GET", "/v1/clusters")["clusters"])
 
     with Broker(brokers=2) as kafka:
         assert len(kafka.bootstrap_servers.split(",")) == 2

@@ -31,13 +31,13 @@ class Member:
     def _join(self) -> None:
         epoch, assigned = 0, False
         while not assigned:
-            asked = g.ShareGroupHeartbeatRequest(
+            request = g.ShareGroupHeartbeatRequest(
                 group_id="g", member_id=self._id, member_epoch=epoch, subscribed_topic_names=["orders"]
             )
-            answer = self.connection.call(asked, g.ShareGroupHeartbeatResponse, self._deadline)
-            assert answer.error_code in {0, 14, 15, 16}, answer
-            epoch = answer.member_epoch if not answer.error_code else epoch
-            assigned = answer.assignment is not None and bool(answer.assignment.topic_partitions)
+            response = self.connection.call(request, g.ShareGroupHeartbeatResponse, self._deadline)
+            assert response.error_code in {0, 14, 15, 16}, response
+            epoch = response.member_epoch if not response.error_code else epoch
+            assigned = response.assignment is not None and bool(response.assignment.topic_partitions)
 
     def acquire(self, max_wait_ms: int = 0) -> list[tuple[int, int]]:
         """Fetch; offset and delivery count of the records that were acquired."""
@@ -54,14 +54,14 @@ class Member:
             batch_size=10,
             topics=[topic] if self._epoch == 0 else [],
         )
-        answer = self.connection.call(request, g.ShareFetchResponse, self._deadline, VERSION)
-        assert not answer.error_code, answer
+        fetched = self.connection.call(request, g.ShareFetchResponse, self._deadline, VERSION)
+        assert not fetched.error_code, fetched
         self._epoch += 1
         return [
             (records.first_offset, records.delivery_count)
-            for response in answer.responses
-            for one in response.partitions
-            for records in one.acquired_records
+            for response in fetched.responses
+            for partition_data in response.partitions
+            for records in partition_data.acquired_records
         ]
 
 

@@ -26,8 +26,8 @@ def _producer(kafka: Cluster, **settings: Any) -> Producer:
 def _committed(kafka: Cluster) -> int:
     topics = [{"name": "orders", "partitionIndexes": [0]}]
     groups = [{"groupId": "g", "topics": topics}]
-    answer = kafka.request("OffsetFetch", {"groups": groups, "requireStable": False}, 8)
-    return int(answer["groups"][0]["topics"][0]["partitions"][0]["committedOffset"])
+    response = kafka.request("OffsetFetch", {"groups": groups, "requireStable": False}, 8)
+    return int(response["groups"][0]["topics"][0]["partitions"][0]["committedOffset"])
 
 
 def _consume(kafka: Cluster, count: int) -> list[str]:
@@ -36,14 +36,14 @@ def _consume(kafka: Cluster, count: int) -> list[str]:
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
     )
     consumer.subscribe(["orders"])
-    found = []
-    while len(found) < count:
+    values = []
+    while len(values) < count:
         message = consumer.poll(0.1)
         if message is not None and not message.error():
-            found.append(message.value().decode())
+            values.append(message.value().decode())
     consumer.commit(asynchronous=False)
     consumer.close()
-    return found
+    return values
 
 
 def test_a_cluster_is_restored_at_its_address(kafka: Cluster) -> None:
@@ -130,7 +130,7 @@ def test_an_open_transaction_is_part_of_a_snapshot(kafka: Cluster) -> None:
     assert state["transactionState"] == "Ongoing"
     assert _values(fork) == []
     active = _active_producers(fork)
-    assert [one["currentTxnStartOffset"] for one in active] == [0]
+    assert [entry["currentTxnStartOffset"] for entry in active] == [0]
     fork.clock.advance("10m")  # it times out there
     fork.topic("orders").produce("next")
     assert _values(fork) == ["next"]
@@ -140,9 +140,9 @@ def test_an_open_transaction_is_part_of_a_snapshot(kafka: Cluster) -> None:
 
 def _active_producers(kafka: Cluster) -> list[dict[str, Any]]:
     topics = [{"name": "orders", "partitionIndexes": [0]}]
-    answer = kafka.request("DescribeProducers", {"topics": topics}, 0)
-    found: list[dict[str, Any]] = answer["topics"][0]["partitions"][0]["activeProducers"]
-    return found
+    response = kafka.request("DescribeProducers", {"topics": topics}, 0)
+    producers: list[dict[str, Any]] = response["topics"][0]["partitions"][0]["activeProducers"]
+    return producers
 
 
 def test_an_idempotent_producer_is_recognized_by_the_restored_cluster(kafka: Cluster) -> None:
@@ -186,13 +186,13 @@ def test_a_saved_snapshot_is_a_data_directory(kafka: Cluster, tmp_path: Path, st
     server = start_broker(data_dir=saved)
     consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "other", "auto.offset.reset": "earliest"})
     consumer.subscribe(["orders"])
-    found = []
-    while len(found) < 2:
+    records = []
+    while len(records) < 2:
         message = consumer.poll(0.1)
         if message is not None and not message.error():
-            found.append((message.partition(), message.offset(), message.value()))
+            records.append((message.partition(), message.offset(), message.value()))
     consumer.close()
-    assert found == [(1, 0, b"a"), (1, 1, b"b")]
+    assert records == [(1, 0, b"a"), (1, 1, b"b")]
     with pytest.raises(RefusedError, match=r"Cannot make .*data: File exists"):
         kafka.snapshot().save(saved)
 

@@ -26,9 +26,9 @@ def _join(kafka: Cluster, client: str) -> JoinGroupResponse:
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=client.encode())],
     )
-    answer = Raw(kafka).ask(request, VERSION)
-    assert isinstance(answer, JoinGroupResponse)
-    return answer
+    response = Raw(kafka).ask(request, VERSION)
+    assert isinstance(response, JoinGroupResponse)
+    return response
 
 
 def test_a_rebalance_ends_without_the_member_that_is_too_slow(kafka: Cluster) -> None:
@@ -46,17 +46,17 @@ def test_a_rebalance_ends_without_the_member_that_is_too_slow(kafka: Cluster) ->
     joining.join(20)
     (fast,) = answers
     assert (fast.error_code, fast.generation_id, fast.leader) == (0, 2, fast.member_id)
-    assert [one.member_id for one in fast.members] == [fast.member_id]
+    assert [member.member_id for member in fast.members] == [fast.member_id]
 
 
 def _produce(kafka: Cluster, topic_id: Uuid, size: int) -> int:
     """Write a record of this size as the client `raw`; the throttle time of the answer, ms."""
     batch = memoryview(build_batch([(0, None, b"x" * size, [])]))
     data = TopicProduceData(topic_id=topic_id, partition_data=[PartitionProduceData(index=0, records=batch)])
-    answer = Raw(kafka).ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), ProduceRequest.max_version)
-    assert isinstance(answer, ProduceResponse)
-    assert answer.responses[0].partition_responses[0].error_code == 0
-    return answer.throttle_time_ms
+    response = Raw(kafka).ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), ProduceRequest.max_version)
+    assert isinstance(response, ProduceResponse)
+    assert response.responses[0].partition_responses[0].error_code == 0
+    return response.throttle_time_ms
 
 
 def test_the_windows_of_a_quota(kafka: Cluster) -> None:

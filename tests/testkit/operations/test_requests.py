@@ -23,7 +23,7 @@ def producer(kafka: Cluster) -> Producer:
 
 @pytest.fixture
 def consumer(kafka: Cluster) -> Iterator[Consumer]:
-    made = Consumer(
+    client = Consumer(
         {
             "bootstrap.servers": kafka.bootstrap_servers,
             "client.id": "billing",
@@ -31,8 +31,8 @@ def consumer(kafka: Cluster) -> Iterator[Consumer]:
             "auto.offset.reset": "earliest",
         }
     )
-    yield made
-    made.close()
+    yield client
+    client.close()
 
 
 def _send(producer: Producer, value: str) -> None:
@@ -107,7 +107,7 @@ def test_a_transaction_is_recorded(kafka: Cluster) -> None:
     producer.produce("orders", "a")
     assert producer.flush(10) == 0
     producer.abort_transaction(10)
-    assert [one.details["committed"] for one in kafka.requests("EndTxn", transactional_id="t")] == [False]
+    assert [request.details["committed"] for request in kafka.requests("EndTxn", transactional_id="t")] == [False]
     assert any("EndTxn  transactional id t  " in line and "committed=False" in line for line in kafka.timeline())
 
 
@@ -139,5 +139,5 @@ def test_several_brokers_are_one_cluster(barnabas_broker: Broker) -> None:
             producer.produce("orders", "a", partition=partition)
         assert producer.flush(20) == 0
         assert rule.hits == 1
-    assert {one.client_id for one in kafka.requests()} == {"shop"}
+    assert {request.client_id for request in kafka.requests()} == {"shop"}
     kafka.close()

@@ -33,12 +33,12 @@ def test_what_a_test_looks_for(kafka: Cluster) -> None:
     topic.create(2)
     for number in range(4):
         topic.produce(f"v{number}", key=f"k{number % 2}", headers={"number": str(number)}, partition=number % 2)
-    assert [one.text for one in topic.records(key="k0")] == ["v0", "v2"]
-    assert [one.text for one in topic.records(value="v3")] == ["v3"]
-    assert [one.text for one in topic.records(headers={"number": "2"})] == ["v2"]
-    assert [one.text for one in topic.records(partition=1)] == ["v1", "v3"]
-    assert [one.text for one in topic.records(where=lambda one: one.offset == 1)] == ["v2", "v3"]
-    assert len(topic.wait_for(2, where=lambda one: one.offset == 1)) == 2
+    assert [record.text for record in topic.records(key="k0")] == ["v0", "v2"]
+    assert [record.text for record in topic.records(value="v3")] == ["v3"]
+    assert [record.text for record in topic.records(headers={"number": "2"})] == ["v2"]
+    assert [record.text for record in topic.records(partition=1)] == ["v1", "v3"]
+    assert [record.text for record in topic.records(where=lambda record: record.offset == 1)] == ["v2", "v3"]
+    assert len(topic.wait_for(2, where=lambda record: record.offset == 1)) == 2
     assert topic.records(key="none") == []
 
 
@@ -57,8 +57,10 @@ def test_keys_choose_partitions_as_clients_do(kafka: Cluster, confluent: Any) ->
     for key in keys:
         producer.produce("a", "x", key=key)
     producer.flush(10)
-    of_client = {one.key: one.partition for one in kafka.topic("a").wait_for(20)}
-    assert {one.key: one.partition for one in [kafka.topic("b").produce("x", key=key) for key in keys]} == of_client
+    of_client = {record.key: record.partition for record in kafka.topic("a").wait_for(20)}
+    assert {
+        record.key: record.partition for record in [kafka.topic("b").produce("x", key=key) for key in keys]
+    } == of_client
 
 
 def test_only_committed_records_of_transactions(kafka: Cluster) -> None:
@@ -70,19 +72,21 @@ def test_only_committed_records_of_transactions(kafka: Cluster) -> None:
         producer.flush(10)
         assert topic.records(value=value) == []
         producer.commit_transaction(10) if is_committed else producer.abort_transaction(10)
-    assert [one.text for one in topic.wait_for(1)] == ["committed"]
+    assert [record.text for record in topic.wait_for(1)] == ["committed"]
 
 
 def test_a_wait_ends_with_the_record(kafka: Cluster) -> None:
     """Of a topic that does not exist yet, and of a partition that has records."""
     topic = kafka.topic("orders")
     for number in (1, 2):
-        found: list[list[Record]] = []
-        waiting = threading.Thread(target=lambda count, kept: kept.append(topic.wait_for(count)), args=(number, found))
+        results: list[list[Record]] = []
+        waiting = threading.Thread(
+            target=lambda count, collected: collected.append(topic.wait_for(count)), args=(number, results)
+        )
         waiting.start()
         topic.produce(f"v{number}")
         waiting.join(20)
-        assert [one.text for one in found[0]] == [f"v{one}" for one in range(1, number + 1)]
+        assert [one.text for one in results[0]] == [f"v{one}" for one in range(1, number + 1)]
 
 
 def test_no_more_than_was_seen(kafka: Cluster) -> None:
@@ -122,7 +126,7 @@ def test_topics_that_cannot_be(kafka: Cluster) -> None:
         kafka.topic("orders").create(config={"cleanup.policy": "no"})
     kafka.topic("orders").create(2, {"cleanup.policy": "compact"})
     kafka.topic("orders").create(2)
-    answer = kafka.request(
+    response = kafka.request(
         "DescribeConfigs",
         {
             "resources": [{"resourceType": 2, "resourceName": "orders", "configurationKeys": ["cleanup.policy"]}],
@@ -130,7 +134,7 @@ def test_topics_that_cannot_be(kafka: Cluster) -> None:
             "includeDocumentation": False,
         },
     )
-    assert answer["results"][0]["configs"][0]["value"] == "compact"
+    assert response["results"][0]["configs"][0]["value"] == "compact"
 
 
 def test_the_name_of_a_topic_that_there_is_not(kafka: Cluster) -> None:
@@ -154,7 +158,7 @@ def test_records_that_are_trimmed(kafka: Cluster) -> None:
         topic.produce(value, partition=1)
     topic.trim(1, partition=1)
     topic.trim(2, partition=0)
-    assert [(one.partition, one.text) for one in topic.records()] == [(0, "c"), (1, "b"), (1, "c")]
+    assert [(record.partition, record.text) for record in topic.records()] == [(0, "c"), (1, "b"), (1, "c")]
     topic.trim()
     assert topic.records() == []
     assert topic.produce("d", partition=0).offset == 3
@@ -170,11 +174,11 @@ def test_a_topic_that_somebody_else_creates_meanwhile(kafka: Cluster) -> None:
     for number in range(50):
         topic = f"orders-{number}"
         others = [threading.Thread(target=kafka.topic(topic).create, args=(20,)) for _ in range(2)]
-        for one in others:
-            one.start()
+        for thread in others:
+            thread.start()
         kafka.topic(topic).produce("x")
-        for one in others:
-            one.join()
+        for thread in others:
+            thread.join()
 
 
 def test_a_partition_that_there_is_not(kafka: Cluster) -> None:

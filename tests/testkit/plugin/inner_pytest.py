@@ -28,8 +28,8 @@ def run(folder: Path, text: str, *arguments: str, code: int = 0) -> str:
     (folder / "test_it.py").write_text(text)
     plugins = ["-p", "barnabas.testing.plugin", *(["-p", "xdist"] if "-n" in arguments else [])]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    given = [*ARGUMENTS, *plugins, *arguments]
-    return _output(FORKS.run("pytest", given, cwd=folder, env=environment, timeout=100), code)
+    argv = [*ARGUMENTS, *plugins, *arguments]
+    return _output(FORKS.run("pytest", argv, cwd=folder, env=environment, timeout=100), code)
 
 
 def run_anew(folder: Path, text: str, *arguments: str, code: int = 0) -> str:

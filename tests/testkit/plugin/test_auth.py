@@ -77,7 +77,7 @@ def test_who_has_another_password_is_refused(barnabas_broker: Broker, auth: str)
     producer.produce("orders", "x")
     while not errors:
         producer.poll(0.1)
-    assert "_AUTHENTICATION" in {one.name() for one in errors}
+    assert "_AUTHENTICATION" in {error.name() for error in errors}
     producer.purge()
     assert kafka.topic("orders").records() == []
     kafka.close()

@@ -132,7 +132,7 @@ def test_modes(tmp_path: Path) -> None:
     assert file.read_text() != first
     shown = run(tmp_path, text, "--barnabas-record-mode", "new_episodes", code=4)
     assert "barnabas_record_mode must be once, none or all, not 'new_episodes'" in shown
-    assert [one.name for one in file.parent.iterdir()] == ["orders.cassette"]
+    assert [path.name for path in file.parent.iterdir()] == ["orders.cassette"]
 
 
 def test_a_cassette_with_the_name_of_its_test(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_topics(kafka, confluent, topic):
 """
     for _ in range(2):
         assert "2 passed" in run(tmp_path, text)
-    names = {one.name for one in (tmp_path / "cassettes").iterdir()}
+    names = {path.name for path in (tmp_path / "cassettes").iterdir()}
     assert names == {"test_it.test_topics-a-b.cassette", "test_it.test_topics-c.cassette"}
     wrong = text.replace('"recorded"', '"slow"')
     assert "cassette_timing must be fast or recorded, not 'slow'" in run(tmp_path, wrong, code=1)
@@ -218,8 +218,8 @@ def test_a_question_that_the_cassette_does_not_have(tmp_path: Path) -> None:
     run(tmp_path, confluent("classic"))
     cassette = tmp_path / "cassettes" / "orders.cassette"
     head, *requests = cassette.read_text().split("\n{\n")
-    kept = [one for one in requests if '"api": "FindCoordinator"' not in one]
-    cassette.write_text("\n{\n".join([head, *kept]))
+    remaining = [line for line in requests if '"api": "FindCoordinator"' not in line]
+    cassette.write_text("\n{\n".join([head, *remaining]))
     text = confluent("classic").replace("while len(values) < 20:", "for _ in range(2):")
     assert "no FindCoordinator comes any more" in run(tmp_path, text, code=1)
 
@@ -266,7 +266,8 @@ def test_two_sessions_of_one_cassette(barnabas_broker: Broker) -> None:
         assert send(replayed) == "INVALID_REQUEST"
         missing = replayed.end().missing
         assert any(
-            "Produce to orders-0 of a record with key null, value 'x'; none comes any more" in one for one in missing
+            "Produce to orders-0 of a record with key null, value 'x'; none comes any more" in sentence
+            for sentence in missing
         )
 
 

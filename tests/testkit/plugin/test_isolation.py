@@ -22,7 +22,7 @@ def test_clusters_share_nothing(barnabas_broker: Broker) -> None:
         first.topic("orders").produce("of the first")
         assert second.topic("orders").records() == []
         second.topic("orders").produce("of the second")
-        assert [one.text for one in first.topic("orders").records()] == ["of the first"]
+        assert [record.text for record in first.topic("orders").records()] == ["of the first"]
         assert len(_partitions(first)) == 1
         assert len(_partitions(second)) == 4
         assert _cluster_id(first) != _cluster_id(second)
@@ -33,14 +33,14 @@ def test_clusters_share_nothing(barnabas_broker: Broker) -> None:
 
 def _partitions(cluster: Cluster) -> list[object]:
     body = {"topics": [{"name": "orders"}], "responsePartitionLimit": 100, "cursor": None}
-    found: list[object] = cluster.request("DescribeTopicPartitions", body)["topics"][0]["partitions"]
-    return found
+    partitions: list[object] = cluster.request("DescribeTopicPartitions", body)["topics"][0]["partitions"]
+    return partitions
 
 
 def _cluster_id(cluster: Cluster) -> str:
     body = {"includeClusterAuthorizedOperations": False, "endpointType": 1, "includeFencedBrokers": False}
-    found: str = cluster.request("DescribeCluster", body)["clusterId"]
-    return found
+    cluster_id: str = cluster.request("DescribeCluster", body)["clusterId"]
+    return cluster_id
 
 
 def test_a_closed_cluster_is_gone(barnabas_broker: Broker) -> None:
@@ -62,9 +62,9 @@ def test_a_context_closes_it(barnabas_broker: Broker) -> None:
         cluster.topic("orders").produce("x")
     with barnabas_broker.open() as closed:
         closed.close()
-    for one in (cluster, closed):
+    for target in (cluster, closed):
         with pytest.raises(RefusedError, match="it was closed"):
-            one.topic("orders").records()
+            target.topic("orders").records()
 
 
 @pytest.mark.parametrize("mode", ["off", "warn"])
@@ -141,7 +141,7 @@ def test_clients_find_a_cluster_that_was_given_on(barnabas_broker: Broker) -> No
         producer = Producer({"bootstrap.servers": cluster.bootstrap_servers})
         producer.produce("orders", "x")
         assert producer.flush(20) == 0
-        assert [one.text for one in cluster.topic("orders").records()] == ["x"]
+        assert [record.text for record in cluster.topic("orders").records()] == ["x"]
         body = {"topics": [], "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": False}
         (broker,) = cluster.request("Metadata", body)["brokers"]
         assert f"{broker['host']}:{broker['port']}" == cluster.bootstrap_servers

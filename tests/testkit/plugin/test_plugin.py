@@ -126,7 +126,7 @@ WRONG_MARKERS = {
 
 
 def test_a_wrong_marker_is_a_sentence(tmp_path: Path) -> None:
-    tests = [f"@pytest.mark.kafka({one})\ndef test_{n}(kafka): pass\n" for n, one in enumerate(WRONG_MARKERS)]
+    tests = [f"@pytest.mark.kafka({marker})\ndef test_{n}(kafka): pass\n" for n, marker in enumerate(WRONG_MARKERS)]
     shown = run(tmp_path, "import pytest\n" + "".join(tests), code=1)
     assert [sentence for sentence in WRONG_MARKERS.values() if f"\n{sentence}" not in shown] == []
     assert f"{len(WRONG_MARKERS)} errors" in shown

@@ -107,7 +107,7 @@ def test_seed_files(tmp_path: Path) -> None:
         {"partition": 2, "key": None, "value_base64": "/w=="},
         {"topic": "states", "key": "a", "value": None},
     ]
-    (tmp_path / "orders.jsonl").write_text("".join(json.dumps(one) + "\n" for one in orders))
+    (tmp_path / "orders.jsonl").write_text("".join(json.dumps(order) + "\n" for order in orders))
     (tmp_path / "pytest.ini").write_text("[pytest]\nbarnabas_load = orders.jsonl\n")
     assert "2 passed" in run(tmp_path, SEEDED)
 
@@ -126,7 +126,7 @@ def test_a_seed_file_is_what_consume_writes(tmp_path: Path) -> None:
         kafka.load(tmp_path / "seed.jsonl")
         again = kafka.topic("orders").records()
     assert again == records
-    assert [one.timestamp for one in again] == [one.timestamp for one in records]
+    assert [record.timestamp for record in again] == [record.timestamp for record in records]
 
 
 @for_each(
@@ -166,11 +166,11 @@ def test_it(kafka, name):
 """
     for _ in range(2):  # the second run takes the place of the first
         shown = run(tmp_path, text, code=1)
-        (kept,) = (tmp_path / "kept").iterdir()
-        assert f"It is kept: barnabas serve --data-dir {kept}" in shown
-    container = Broker({"log.dirs": str(kept)})
+        (directory,) = (tmp_path / "kept").iterdir()
+        assert f"It is kept: barnabas serve --data-dir {directory}" in shown
+    container = Broker({"log.dirs": str(directory)})
     with container as kafka:
-        assert [one.text for one in kafka.topic("orders").records()] == ["a/b"]
+        assert [record.text for record in kafka.topic("orders").records()] == ["a/b"]
 
 
 def test_a_fixture_that_fails_shows_what_clients_did(tmp_path: Path) -> None:

@@ -34,15 +34,15 @@ def _cases() -> Iterator[Any]:
 
 def _codes(value: Any) -> set[int]:
     """All error codes in a response."""
-    found = set()
+    codes = set()
     for field in type(value).declared:
         inner = getattr(value, field.name)
         if field.name in {"error_code", "partition_error_code", "acknowledge_error_code"} and isinstance(inner, int):
-            found.add(inner)
-        for one in inner if isinstance(inner, list) else [inner]:
-            if hasattr(type(one), "declared"):
-                found |= _codes(one)
-    return found
+            codes.add(inner)
+        for item in inner if isinstance(inner, list) else [inner]:
+            if hasattr(type(item), "declared"):
+                codes |= _codes(item)
+    return codes
 
 
 @pytest.mark.kafka(topics={TOPIC: 2})
@@ -54,9 +54,9 @@ def test_the_response_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> 
     for code in chosen.sample(CODES, 3):
         request, version = case(topic_id)
         with kafka.faults.add(api_name(key), error=code.name) as rule:
-            answer = Raw(kafka).ask(request, version)
-        assert answer is not None, f"BARNABAS_SEED={SEED}: {code.name} closed the connection"
-        assert int(code) in _codes(answer), f"BARNABAS_SEED={SEED}: {code.name} is not in {answer}"
+            response = Raw(kafka).ask(request, version)
+        assert response is not None, f"BARNABAS_SEED={SEED}: {code.name} closed the connection"
+        assert int(code) in _codes(response), f"BARNABAS_SEED={SEED}: {code.name} is not in {response}"
         assert rule.hits == 1
 
 
@@ -69,7 +69,7 @@ def test_an_item_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> None:
     code = random.Random(f"{SEED} {key}").choice(CODES)
     request, version = case(topic_id)
     with kafka.faults.add(api_name(key), topic=TOPIC, error=code.name) as rule:
-        answer = Raw(kafka).ask(request, version)
+        response = Raw(kafka).ask(request, version)
         if rule.hits:
-            assert answer is not None, f"BARNABAS_SEED={SEED}: {code.name} closed the connection"
-            assert int(code) in _codes(answer), f"BARNABAS_SEED={SEED}: {code.name} is not in {answer}"
+            assert response is not None, f"BARNABAS_SEED={SEED}: {code.name} closed the connection"
+            assert int(code) in _codes(response), f"BARNABAS_SEED={SEED}: {code.name} is not in {response}"

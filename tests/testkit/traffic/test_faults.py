@@ -31,7 +31,7 @@ def _send(producer: Producer, value: str, **more: Any) -> None:
 
 
 def _values(kafka: Cluster, topic: str = "orders") -> list[bytes | None]:
-    return [one.value for one in kafka.topic(topic).records()]
+    return [record.value for record in kafka.topic(topic).records()]
 
 
 def test_an_error_is_retried(kafka: Cluster, producer: Producer) -> None:
@@ -41,7 +41,7 @@ def test_an_error_is_retried(kafka: Cluster, producer: Producer) -> None:
         _send(producer, "c")
         assert rule.hits == 1
     assert _values(kafka) == [b"a", b"b", b"c"]
-    assert [one.error for one in kafka.requests("Produce")] == [None, None, "NOT_LEADER_OR_FOLLOWER", None]
+    assert [request.error for request in kafka.requests("Produce")] == [None, None, "NOT_LEADER_OR_FOLLOWER", None]
 
 
 def test_an_error_reaches_the_application(kafka: Cluster) -> None:
@@ -57,16 +57,16 @@ def test_only_the_items_that_the_rule_names_fail(kafka: Cluster) -> None:
     kafka.topic("orders").create(2)
     kafka.topic("bills").create(1)
     kafka.faults.add("Produce", topic="orders", partition=1, error="MESSAGE_TOO_LARGE")
-    found = {}
+    results = {}
     client = kafka_python.KafkaProducer(bootstrap_servers=kafka.bootstrap_servers, linger_ms=100, retries=0)
     sent = {("orders", 0): None, ("orders", 1): None, ("bills", 0): None}
     futures = {key: client.send(key[0], b"a", partition=key[1]) for key in sent}
     client.flush(10)
     for key, future in futures.items():
-        found[key] = type(future.exception).__name__ if future.failed() else "ok"
+        results[key] = type(future.exception).__name__ if future.failed() else "ok"
     client.close()
-    assert found == {("orders", 0): "ok", ("orders", 1): "MessageSizeTooLargeError", ("bills", 0): "ok"}
-    assert [(one.partition, one.value) for one in kafka.topic("orders").records()] == [(0, b"a")]
+    assert results == {("orders", 0): "ok", ("orders", 1): "MessageSizeTooLargeError", ("bills", 0): "ok"}
+    assert [(record.partition, record.value) for record in kafka.topic("orders").records()] == [(0, b"a")]
 
 
 def test_commit_then_error_did_it(kafka: Cluster, producer: Producer) -> None:
@@ -78,10 +78,10 @@ def test_commit_then_error_did_it(kafka: Cluster, producer: Producer) -> None:
 def test_the_errors_of_admin_requests_are_those_of_their_items(kafka: Cluster) -> None:
     kafka.faults.add("CreateTopics", topic="bad", error="POLICY_VIOLATION")
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
-    made = admin.create_topics([NewTopic("good", 1, 1), NewTopic("bad", 1, 1)])
-    made["good"].result(10)
+    futures = admin.create_topics([NewTopic("good", 1, 1), NewTopic("bad", 1, 1)])
+    futures["good"].result(10)
     with pytest.raises(KafkaException) as raised:
-        made["bad"].result(10)
+        futures["bad"].result(10)
     assert raised.value.args[0].code() == KafkaError.POLICY_VIOLATION
     assert set(admin.list_topics(timeout=10).topics) == {"good"}
 
@@ -198,7 +198,7 @@ def test_a_predicate_decides_in_this_process(kafka: Cluster, producer: Producer)
     assert rule.hits == 0
     _send(producer, "b", partition=1)
     rule.wait(1)
-    assert [one["topicData"][0]["partitionData"][0]["index"] for one in seen][:2] == [0, 1]
+    assert [body["topicData"][0]["partitionData"][0]["index"] for body in seen][:2] == [0, 1]
     assert sorted(_values(kafka)) == [b"a", b"b"]  # type: ignore[type-var]
 
 
@@ -229,13 +229,13 @@ def test_a_client_that_leaves_is_forgotten(kafka: Cluster) -> None:
 
 
 def test_a_rule_of_a_transactional_id(kafka: Cluster) -> None:
-    other, wanted = (
+    other, matching = (
         Producer({"bootstrap.servers": kafka.bootstrap_servers, "transactional.id": name}) for name in ("a", "b")
     )
     rule = kafka.faults.add("InitProducerId", transactional_id="b", error="TRANSACTIONAL_ID_AUTHORIZATION_FAILED")
     other.init_transactions(10)
     with pytest.raises(KafkaException):
-        wanted.init_transactions(10)
+        matching.init_transactions(10)
     assert rule.hits == 1
 
 
@@ -258,12 +258,12 @@ def test_probability_is_repeated_by_its_seed(barnabas_broker: Broker) -> None:
         kafka = barnabas_broker.open()
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
         kafka.faults.add("Produce", probability=0.5, seed=7, commit_then_error="INVALID_RECORD")
-        found = []
+        outcomes = []
         for _ in range(12):
             _send(producer, "a")
-            found.append(kafka.requests("Produce")[-1].error is not None)
+            outcomes.append(kafka.requests("Produce")[-1].error is not None)
         kafka.close()
-        return found
+        return outcomes
 
     first = chosen()
     assert first == chosen()
@@ -328,7 +328,7 @@ def test_the_form_to_await() -> None:
                 await held.wait()
                 await held.release()
             assert await trio.to_thread.run_sync(producer.flush, 10) == 0
-            return [one.error for one in await kafka.requests("Produce")]
+            return [request.error for request in await kafka.requests("Produce")]
 
     assert trio.run(run) == ["NOT_LEADER_OR_FOLLOWER", None, None]
 

@@ -62,9 +62,9 @@ def _handled(ctx: object, request: object) -> None:
 
 def _found(response: Any) -> dict[tuple[str | None, int | None], int]:
     return {
-        (one.topic, one.partition): getattr(one.struct, one.error)
-        for one in places(response, _Image())  # type: ignore[arg-type]
-        if one.error is not None
+        (place.topic, place.partition): getattr(place.struct, place.error)
+        for place in places(response, _Image())  # type: ignore[arg-type]
+        if place.error is not None
     }
 
 
@@ -88,25 +88,25 @@ def test_items_that_fail_are_not_committed() -> None:
 
     def handler(ctx: object, request: Any) -> Any:
         handled.append(request)
-        answer = _errors(ApiKey.OFFSET_COMMIT, 8, Condition())
-        answer._code = ErrorCode.NONE
-        return answer._without_failed(handler, request)
+        fault = _errors(ApiKey.OFFSET_COMMIT, 8, Condition())
+        fault._code = ErrorCode.NONE
+        return fault._without_failed(handler, request)
 
     request = OffsetCommitRequest(group_id="g", topics=topics)
     errors = _errors(ApiKey.OFFSET_COMMIT, 8, Condition(topic="a", partition=1))
     response = _answered(errors.instead_of(handler, request))
-    left = [(one.name, [part.partition_index for part in one.partitions]) for one in handled[0].topics]
-    assert left == [("a", [0, 2]), ("b", [0, 1, 2])]
+    remaining = [(topic.name, [part.partition_index for part in topic.partitions]) for topic in handled[0].topics]
+    assert remaining == [("a", [0, 2]), ("b", [0, 1, 2])]
     expected = {(name, index): 0 for name in ("a", "b") for index in range(3)} | {("a", 1): CODE}
     assert _found(response) == expected
-    assert [one.name for one in response.topics] == ["a", "b"]
-    assert [len(one.partitions) for one in request.topics] == [3, 3]
+    assert [topic.name for topic in response.topics] == ["a", "b"]
+    assert [len(topic.partitions) for topic in request.topics] == [3, 3]
 
 
 def test_topics_that_are_named_by_a_text() -> None:
     errors = _errors(ApiKey.DELETE_TOPICS, 5, Condition(topic="a"))
-    kept, failed = errors._divided(DeleteTopicsRequest(topic_names=["a", "b"]))
-    assert (kept.topic_names, failed.topic_names) == (["b"], ["a"])
+    allowed, failed = errors._divided(DeleteTopicsRequest(topic_names=["a", "b"]))
+    assert (allowed.topic_names, failed.topic_names) == (["b"], ["a"])
 
 
 def test_partitions_of_a_transaction() -> None:
@@ -116,8 +116,8 @@ def test_partitions_of_a_transaction() -> None:
             AddPartitionsToTxnTransaction(transactional_id="t", producer_id=1, producer_epoch=0, topics=topics)
         ]
     )
-    kept, failed = _errors(ApiKey.ADD_PARTITIONS_TO_TXN, 5, Condition(topic="a", partition=1))._divided(request)
-    assert kept.transactions[0].topics[0].partitions == [0]
+    allowed, failed = _errors(ApiKey.ADD_PARTITIONS_TO_TXN, 5, Condition(topic="a", partition=1))._divided(request)
+    assert allowed.transactions[0].topics[0].partitions == [0]
     assert failed.transactions[0].topics[0].partitions == [1]
     old = AddPartitionsToTxnRequest(v3_and_below_topics=topics)
     response = _answered(_errors(ApiKey.ADD_PARTITIONS_TO_TXN, 3, Condition(topic="a")).instead_of(_handled, old))
@@ -128,10 +128,10 @@ def test_elections_of_all_partitions_fail_where_there_would_be_one() -> None:
     """Version 0 has no error of the whole response; Kafka lists all topics, and what needs no election is left out."""
     request = ElectLeadersRequest(topic_partitions=None)
     response = _answered(_errors(ApiKey.ELECT_LEADERS, 0, Condition()).instead_of(_handled, request))
-    found = [
-        (one.topic, [(part.partition_id, part.error_code) for part in one.partition_result])
-        for one in response.replica_election_results
+    results = [
+        (result.topic, [(part.partition_id, part.error_code) for part in result.partition_result])
+        for result in response.replica_election_results
     ]
-    assert found == [("a", [(1, CODE), (2, CODE)]), ("b", [])]
+    assert results == [("a", [(1, CODE), (2, CODE)]), ("b", [])]
     later = _answered(_errors(ApiKey.ELECT_LEADERS, 2, Condition()).instead_of(_handled, request))
     assert (later.error_code, later.replica_election_results) == (CODE, [])

@@ -17,7 +17,7 @@ kafka_python = lazy("kafka")
 
 
 def _rules(kafka: Cluster) -> set[str]:
-    return {one.rule for one in kafka.lint()}
+    return {finding.rule for finding in kafka.lint()}
 
 
 def _consumer(kafka: Cluster, **more: Any) -> Consumer:
@@ -91,8 +91,8 @@ def test_retries_without_a_pause(kafka: Cluster) -> None:
     )
     producer.produce("orders", "a")
     assert producer.flush(30) == 0
-    findings = [one for one in kafka.lint() if one.rule == "retry-storm"]
-    assert [one.text for one in findings] == ["60 times Produce with NOT_ENOUGH_REPLICAS"]
+    findings = [finding for finding in kafka.lint() if finding.rule == "retry-storm"]
+    assert [finding.text for finding in findings] == ["60 times Produce with NOT_ENOUGH_REPLICAS"]
 
 
 @pytest.mark.kafka(ignore_lint=["unkeyed-into-compacted"])
@@ -149,7 +149,7 @@ def test_what_is_found_at_the_end(barnabas_broker: Broker) -> None:
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
     producer.produce("state", "a")
     producer.flush(10)
-    assert [one.rule for one in kafka.close_with_lint()] == ["unkeyed-into-compacted"]
+    assert [finding.rule for finding in kafka.close_with_lint()] == ["unkeyed-into-compacted"]
 
 
 def test_a_rule_that_is_unknown(kafka: Cluster) -> None:
@@ -174,13 +174,13 @@ def test_confluent_kafka_at_work(kafka: Cluster, protocol: str) -> None:
         producer.commit_transaction(10)
     consumers = [_consumer(kafka, **{"group.protocol": protocol}) for _ in range(2)]
     count = 0
-    for one in consumers:
-        one.subscribe(["orders"])
+    for consumer in consumers:
+        consumer.subscribe(["orders"])
     while count < 1000:
-        for one in consumers:
-            count += sum(message.error() is None for message in one.consume(100, 0.05))
-    for one in consumers:
-        one.close()
+        for consumer in consumers:
+            count += sum(message.error() is None for message in consumer.consume(100, 0.05))
+    for consumer in consumers:
+        consumer.close()
     assert kafka.lint() == []
 
 

@@ -40,21 +40,21 @@ def test_the_table_has_what_is_known_of_the_releases() -> None:
 
 def test_the_newest_release_is_this_broker(kafka: Cluster) -> None:
     """Barnabas serves what Kafka 4.4 does, so its own answer shows whether the table is right."""
-    answer = Raw(kafka).api_versions(3)
-    own = {str(one.api_key): [one.min_version, one.max_version] for one in answer.api_keys}
+    response = Raw(kafka).api_versions(3)
+    own = {str(api.api_key): [api.min_version, api.max_version] for api in response.api_keys}
     assert own
     assert {key: TABLE["4.4"]["apis"][key] for key in own} == own
 
 
 def test_api_versions_is_that_of_the_release(old: tuple[str, Cluster]) -> None:
     name, cluster = old
-    answer = Raw(cluster).api_versions(3)
-    found = {str(one.api_key): [one.min_version, one.max_version] for one in answer.api_keys}
+    response = Raw(cluster).api_versions(3)
+    apis = {str(entry.api_key): [entry.min_version, entry.max_version] for entry in response.api_keys}
     expected = {key: versions for key, versions in TABLE[name]["apis"].items() if key not in {"71", "72"}}
-    assert found == expected
-    features = {one.name: [one.min_version, one.max_version] for one in answer.supported_features}
+    assert apis == expected
+    features = {entry.name: [entry.min_version, entry.max_version] for entry in response.supported_features}
     assert features == TABLE[name]["features"]
-    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    levels = {entry.name: entry.max_version_level for entry in response.finalized_features}
     assert all(level <= TABLE[name]["features"][feature][1] for feature, level in levels.items())
     assert ("transaction.version" in levels) == (name == "4.0")
 
@@ -78,9 +78,9 @@ def test_a_version_that_the_release_lacks_closes_the_connection(old: tuple[str, 
 
 def test_api_versions_in_a_version_that_the_release_lacks(barnabas_broker: Broker) -> None:
     cluster = barnabas_broker.open(as_version="2.8")
-    answer = Raw(cluster).api_versions(4)
-    assert answer.error_code == 35
-    assert [(one.api_key, one.min_version, one.max_version) for one in answer.api_keys] == [(18, 0, 3)]
+    response = Raw(cluster).api_versions(4)
+    assert response.error_code == 35
+    assert [(api.api_key, api.min_version, api.max_version) for api in response.api_keys] == [(18, 0, 3)]
     cluster.close()
 
 
@@ -101,14 +101,14 @@ def test_clients_work_with_the_versions_of_the_release(old: tuple[str, Cluster])
     consumer.close()
     keys = {"Produce": PRODUCE, "Fetch": FETCH}
     for api, key in keys.items():
-        assert {one.version for one in cluster.requests(api)} <= set(range(TABLE[name]["apis"][key][1] + 1))
+        assert {request.version for request in cluster.requests(api)} <= set(range(TABLE[name]["apis"][key][1] + 1))
 
 
 def test_the_new_protocol_of_groups_is_not_served_before_4_0(barnabas_broker: Broker) -> None:
     cluster = barnabas_broker.open(as_version="3.9")
-    answer = Raw(cluster).consumer_group_heartbeat(0)
-    assert answer is not None
-    assert answer.error_code == 35
+    response = Raw(cluster).consumer_group_heartbeat(0)
+    assert response is not None
+    assert response.error_code == 35
     cluster.close()
 
 
@@ -124,8 +124,8 @@ def test_a_fork_and_what_is_restored_answer_as_their_parent(old: tuple[str, Clus
     fork = cluster.fork(snap)
     grandchild = fork.fork()
     cluster.restore(snap)
-    for one in (fork, grandchild, cluster):
-        answer = Raw(one).api_versions(3)
-        assert (answer.api_keys, answer.supported_features) == (before.api_keys, before.supported_features)
+    for target in (fork, grandchild, cluster):
+        response = Raw(target).api_versions(3)
+        assert (response.api_keys, response.supported_features) == (before.api_keys, before.supported_features)
     grandchild.close()
     fork.close()
