@@ -148,14 +148,14 @@ def _groups(link: Link) -> Iterator[str]:
 class End:
     """The broker's answer when a cluster is closed."""
 
-    def __init__(self, summary: Mapping[str, Any]) -> None:
-        self.findings = [Finding(**finding) for finding in summary.get("findings", ())]
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.findings = [Finding(**finding) for finding in told.get("findings", ())]
         """The mistakes of clients."""
-        self.cassette: str | None = summary.get("cassette")
+        self.cassette: str | None = told.get("cassette")
         """The session, if it was recorded."""
-        self.refused: str | None = summary.get("refused")
+        self.refused: str | None = told.get("refused")
         """Why it was recorded and there is no cassette."""
-        self.missing: list[str] = list(summary.get("missing", ()))
+        self.missing: list[str] = list(told.get("missing", ()))
         """The clients' requests that the cassette, which answers them, does not have."""
 
 
@@ -350,9 +350,9 @@ class Cluster(ClusterOperations, Sync):
         """A group of any type by its name; it need not exist yet."""
         return Group(self._link, name)
 
-    def hold(self, api: str, **criteria: Any) -> Held:
+    def hold(self, api: str, **wanted: Any) -> Held:
         """Hold requests at the broker: the arguments of `faults.add` that say which."""
-        return Held(self.faults.add(api, hold=True, **criteria))
+        return Held(self.faults.add(api, hold=True, **wanted))
 
     @cached_property
     def faults(self) -> Faults:
@@ -397,9 +397,9 @@ class AsyncCluster(ClusterOperations, Async):
         """A group of any type by its name; it need not exist yet."""
         return AsyncGroup(self._link, name)
 
-    def hold(self, api: str, **criteria: Any) -> AsyncHeld:
+    def hold(self, api: str, **wanted: Any) -> AsyncHeld:
         """Hold requests at the broker, in `async with`: the arguments of `faults.add` that say which."""
-        return AsyncHeld(self.faults, {"api": api, "hold": True, **criteria})
+        return AsyncHeld(self.faults, {"api": api, "hold": True, **wanted})
 
     @cached_property
     def faults(self) -> AsyncFaults:

@@ -101,9 +101,7 @@ class Reactor:
         self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._hold)
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._buffers = FrameBuffers(limits.max_queued_bytes)
-        self._unauthenticated = Unauthenticated(
-            loop, limits, lambda connection: self._close(self._channels[connection])
-        )
+        self._unauthenticated = Unauthenticated(loop, limits, lambda late: self._close(self._channels[late]))
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
         self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}

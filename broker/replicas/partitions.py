@@ -197,8 +197,7 @@ class Partitions:
 
     def of_topic(self, name: str) -> list[Partition]:
         """The partitions of a topic; none if there is no such topic."""
-        topic = self._by_name.get(name)
-        return [] if topic is None else list(topic.partitions.values())
+        return list(self._by_name[name].partitions.values()) if name in self._by_name else []
 
     # -- applying the image
 
@@ -220,11 +219,8 @@ class Partitions:
         """Flush records that a crash has left in the page cache before they can be read, if there is a flush policy."""
         dir_of = self._log_dirs.dir_of
         for log_dir in self._log_dirs.dirs:
-            logs = [
-                partition.log
-                for partition in self
-                if partition.flush_policy is not None and dir_of(partition.topic, partition.index) is log_dir
-            ]
+            in_dir = (replica for replica in self if dir_of(replica.topic, replica.index) is log_dir)
+            logs = [replica.log for replica in in_dir if replica.flush_policy is not None]
             jobs = [(log, job) for log in logs if log.unflushed and (job := log.start_flush(data_only=True))]
             if jobs:
                 try:
@@ -281,37 +277,35 @@ class Partitions:
     def _is_assigned(self, topic: TopicImage, index: int) -> bool:
         return self._config.node_id in topic.partitions[index].replicas
 
-    def _open_topic(self, image: ClusterImage, topic_image: TopicImage, indexes: Iterable[int]) -> None:
+    def _open_topic(self, image: ClusterImage, target: TopicImage, indexes: Iterable[int]) -> None:
         """Open these partitions, or update those that are open, as the image says."""
-        config = self.config_of(image, topic_image.name)
+        config = self.config_of(image, target.name)
         for index in indexes:
-            self._open_or_update(topic_image, index, config)
+            self._open_or_update(target, index, config)
 
     def _open_or_update(
-        self, topic_image: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
+        self, target: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
     ) -> None:
         """Open a partition, or update it if it is open, as the image says."""
-        topic = self._by_id.get(topic_image.topic_id)
+        topic = self._by_id.get(target.topic_id)
         if topic is None:
-            topic = self._by_name[topic_image.name] = self._by_id[topic_image.topic_id] = _Topic(
-                topic_image.name, topic_image.topic_id
-            )
-        if not self._is_assigned(topic_image, index):
+            topic = self._by_name[target.name] = self._by_id[target.topic_id] = _Topic(target.name, target.topic_id)
+        if not self._is_assigned(target, index):
             return
         partition = topic.partitions.get(index)
-        if partition is not None and self._is_replaced(partition, topic_image):
+        if partition is not None and self._is_replaced(partition, target):
             partition = None
         if partition is None:
-            partition = self._open(topic_image, index, config, directories)
+            partition = self._open(target, index, config, directories)
             if partition is None:
                 return
             topic.partitions[index] = partition
-        if partition.update(topic_image.partitions[index], self._leading_id()):
+        if partition.update(target.partitions[index], self._leading_id()):
             self._tell(self.on_role_change, partition)
 
-    def _is_replaced(self, partition: Partition, topic_image: TopicImage) -> bool:
+    def _is_replaced(self, partition: Partition, target: TopicImage) -> bool:
         """Stop serving a damaged replica whose log may be set aside now; it is opened again, empty."""
-        assigned = topic_image.partitions[partition.index]
+        assigned = target.partitions[partition.index]
         if (reason := self.local_failures.updated(partition, assigned)) is None:
             return False
         partition.update(assigned, NOBODY)  # waits for commits fail, since another broker leads

@@ -246,8 +246,7 @@ class RecordCheck:
                     index += run
                     pos += run * (stop - start)
                     last = min(self._count, first + STEP_UNITS - self._extra)
-                previous = length
-                start = pos
+                previous, start = length, pos
         except IndexError:
             _check_is_incomplete(data, start, index)
         finally:

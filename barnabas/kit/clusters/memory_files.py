@@ -213,6 +213,10 @@ class MemoryFiles(UnsyncedFiles):
         """Up to `length` bytes from `position`; fewer only at the end of the file."""
         return file.read(length, position)
 
+    def read_cached(self, file: File, length: int, position: int) -> bytes:
+        """As `read_at`: all of it is in memory."""
+        return self.read_at(file, length, position)
+
     def truncate(self, file: File, size: int) -> None:
         """Truncate the file, or extend it with zeros, to `size` bytes."""
         with self._lock:

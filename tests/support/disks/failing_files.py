@@ -58,6 +58,10 @@ class FailingFiles(Files):
         self.before("read", file.path)
         return super().read_at(file, length, position)
 
+    def read_cached(self, file: File, length: int, position: int) -> bytes | bytearray | None:
+        self.before("read", file.path)
+        return super().read_cached(file, length, position)
+
     def write_at(self, file: File, data: Buffer, position: int) -> None:
         try:
             self.before("write", file.path)
