@@ -98,7 +98,8 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
                 if await server.has_joined(signals) and await server.has_started(options.companion, nursery):
                     server.announce(ready_file, in_container=options.in_container)
                     _tune_garbage_collection()
-                    warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
+                    is_broker = "broker" in config.roles
+                    warm_up.start_later(server.broker.loop, server.apis, descriptors, is_broker=is_broker)
                     await server.wait_for_stop(signals)
                 await server.drain()
                 nursery.cancel_scope.cancel()

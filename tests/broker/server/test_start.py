@@ -20,6 +20,7 @@ MESSAGES = {"headers", "metadata_records", "raft_records"}
 NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
+    *("_bz2", "_hashlib", "_lzma", "_pickle", "_ssl", "bdb", "idna.core"),
     *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
     *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),
     *("barnabas.broker.config.config_schema", "barnabas.broker.replicas.cleaner", "barnabas.storage.recover.recovery"),

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import inspect
+import os
 import subprocess
 import sys
+from collections.abc import Callable, Generator
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from barnabas.broker import warm_up
 from barnabas.broker.apis.registry import BROKER_APIS
+
+if TYPE_CHECKING:
+    from barnabas.broker.loop import Loop
 
 ROOT = Path(__file__).parents[3]
 _PKCS12 = "for key stores of that type, at the start or in the thread that reads them"
@@ -89,6 +97,80 @@ def test_everything_that_is_imported_late_is_imported_by_the_warm_up() -> None:
     expected = imports_in_functions() | {f"barnabas.broker.apis.{name}" for name in BROKER_APIS.values()}
     assert len(expected) > 60
     assert expected - imported == set()
+
+
+def test_what_usual_clients_need_is_a_part_of_it_and_leaves_out_what_few_need() -> None:
+    """An idle broker holds what is imported after the ready line, so libraries that take megabytes are not."""
+    every = {*warm_up.LATE, *(f"broker.apis.{name}" for name in BROKER_APIS.values())}
+    assert set(warm_up.USUAL) <= every
+    program = (
+        "import sys\n"
+        "from barnabas.lazy_modules import OF_SERVE, import_lazily\n"
+        "import_lazily(OF_SERVE)\n"
+        "import barnabas.broker.server, barnabas.broker.builder\n"
+        "from barnabas.broker import warm_up\n"
+        "steps = warm_up.import_all(warm_up.USUAL, ())\n"
+        "assert list(steps)\n"
+        "print(*sys.modules)\n"
+    )
+    imported = set(
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert {f"barnabas.{name}" for name in warm_up.USUAL} <= imported
+    few = {"_hashlib", "_ssl", "lz4", "re2", "snappy", "zstandard"}
+    assert imported & few == set()
+
+
+class _Timers:
+    """The clock and the timers of a loop, which the test advances."""
+
+    def __init__(self) -> None:
+        self.timers = self.slices = self
+        self.time = 0.0
+        self.due: list[tuple[float, Callable[[], None]]] = []
+        self.started: list[set[str]] = []
+
+    def now(self) -> float:
+        return self.time
+
+    def at(self, when: float, then: Callable[[], None]) -> None:
+        self.due.append((when, then))
+
+    def advance(self, to: float) -> None:
+        self.time = to
+        due = [then for when, then in self.due if when <= to]
+        self.due = [entry for entry in self.due if entry[0] > to]
+        for then in due:
+            then()
+
+    def start(self, steps: Generator[None, None, object], then: object, failed: object) -> None:
+        assert inspect.getgeneratorstate(steps) == inspect.GEN_CREATED
+        self.started.append({*inspect.getgeneratorlocals(steps)["names"]})
+
+
+def test_everything_is_imported_before_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = _Timers()
+    in_use = 10
+    monkeypatch.setattr(warm_up, "_descriptors_in_use", lambda: in_use)
+    warm_up.start_later(cast("Loop", loop), BROKER_APIS.values(), descriptors=100)
+    loop.advance(warm_up.START_S)
+    assert loop.started == [set(warm_up.USUAL)]
+    for second in range(2, 5):
+        loop.advance(second * warm_up.START_S)
+    assert len(loop.started) == 1
+    in_use = 40
+    loop.advance(10.0)
+    assert set(warm_up.LATE) < loop.started[1]
+    loop.advance(20.0)
+    assert len(loop.started) == 2, "once"
+
+
+def test_descriptors_in_use_are_counted() -> None:
+    before = warm_up._descriptors_in_use()
+    with contextlib.ExitStack() as opened:
+        for _ in range(20):
+            opened.enter_context(open(os.devnull))
+        assert warm_up._descriptors_in_use() >= before + 20
 
 
 def test_a_step_imports_few_modules_and_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
