@@ -20,8 +20,8 @@ from barnabas.broker.coordinators.transactions import TransactionCoordinators
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
-from barnabas.broker.replicas.fetch_sessions import FetchSessions
-from barnabas.broker.replicas.flusher import Flusher
+from barnabas.broker.replicas.flush.flusher import Flusher
+from barnabas.broker.replicas.leader.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.partitions import Partitions
 from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.directories.foreign import refuse_node

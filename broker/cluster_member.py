@@ -36,7 +36,7 @@ from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
 from barnabas.broker.net.inter_broker import InterBroker
-from barnabas.broker.replicas.fetcher_manager import FetcherManager
+from barnabas.broker.replicas.fetchers.manager import FetcherManager
 from barnabas.broker.security.client_login import logins
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
 from barnabas.storage.damage import DamagedLog

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.inter_broker import InterBroker
-    from barnabas.broker.replicas.dir_moves import DirMoves
-    from barnabas.broker.replicas.fetch_sessions import FetchSessions
+    from barnabas.broker.replicas.leader.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.load import Load
+    from barnabas.broker.replicas.log_dirs.dir_moves import DirMoves
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.security.authorizer import Authorizer
     from barnabas.broker.security.client_quotas import ClientQuotas
@@ -140,7 +140,7 @@ class Broker:
     @cached_property
     def dir_moves(self) -> DirMoves:
         """The moves between log directories; created for the first."""
-        from barnabas.broker.replicas.dir_moves import DirMoves
+        from barnabas.broker.replicas.log_dirs.dir_moves import DirMoves
 
         return DirMoves(
             self.loop,

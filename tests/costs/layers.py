@@ -84,7 +84,6 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("storage/flush_job.py", "", "flush"),
     ("storage/log_dir.py", "", "flush"),
     ("broker/replicas/flush", "", "flush"),
-    ("broker/replicas/syncfs_choice.py", "", "flush"),
     ("storage/log.py", "Log.read", "fetch"),
     ("storage/log.py", "Log.start_flush", "flush"),
     ("storage/log.py", "Log.finish_flush", "flush"),
@@ -109,8 +108,8 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("broker/apis/fetch/fetch.py", "_wait", "wait"),
     ("broker/apis/fetch/fetch.py", "_Waiting", "wait"),
     ("broker/apis/fetch", "", "fetch"),
-    ("broker/replicas/fetch_sessions.py", "", "fetch"),
-    ("broker/replicas/committed_bytes.py", "", "wait"),
+    ("broker/replicas/leader/fetch_sessions.py", "", "fetch"),
+    ("broker/replicas/leader/committed_bytes.py", "", "wait"),
     ("broker/replicas/partition", "", "append"),
     ("broker/replicas/", "", "replicate"),
     # coordinators and everything else

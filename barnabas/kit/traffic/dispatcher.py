@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
 from barnabas.broker.net.network_client import SOFTWARE_NAME
-from barnabas.broker.replicas.fetch_sessions import replica_of
+from barnabas.broker.replicas.leader.fetch_sessions import replica_of
 from barnabas.broker.waiting import outcome_of
 from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.recorder import Recorder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.replicas.syncfs_choice import MANY_FILES, MAX_BACKOFF, SyncfsChoice
+from barnabas.broker.replicas.flush.syncfs_choice import MANY_FILES, MAX_BACKOFF, SyncfsChoice
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.replicas.follower_watch import FollowerWatch
+from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.metadata_records import ConfigRecord

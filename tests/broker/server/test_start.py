@@ -22,7 +22,11 @@ NOT_NEEDED = {
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
     *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
     *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),
-    *("barnabas.broker.config.config_schema", "barnabas.broker.replicas.cleaner", "barnabas.storage.recover.recovery"),
+    *(
+        "barnabas.broker.config.config_schema",
+        "barnabas.broker.replicas.cleaning.cleaner",
+        "barnabas.storage.recover.recovery",
+    ),
     *(
         "barnabas.broker.apis.fetch.fetch",
         "barnabas.broker.apis.metadata.metadata",

@@ -17,7 +17,7 @@ _PKCS12 = "for key stores of that type, at the start or in the thread that reads
 NOT_SERVING = {
     "barnabas.broker.server": "the process itself",
     "barnabas.broker.builder": "part of the start of a broker",
-    "barnabas.broker.replicas.retention": "part of the start of a broker",
+    "barnabas.broker.replicas.cleaning.retention": "part of the start of a broker",
     "barnabas.broker.metadata.controller_channel": "part of the start of a broker of a cluster",
     "barnabas.broker.metrics.listener": "part of the start of a broker with a listener of metrics",
     "barnabas.broker.cluster_member": "part of the start of a broker of a cluster",

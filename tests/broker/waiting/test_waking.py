@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 
 from barnabas.broker.loop import Loop
-from barnabas.broker.replicas.offset_waits import OffsetWaits
+from barnabas.broker.replicas.leader.offset_waits import OffsetWaits
 from barnabas.broker.waking import FEW, Waking
 from barnabas.wire.errors import ErrorCode
 

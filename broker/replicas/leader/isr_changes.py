@@ -30,7 +30,7 @@ from barnabas.wire.messages.replication import (
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.broker.replicas.leader_state import Proposal
+    from barnabas.broker.replicas.leader.leader_state import Proposal
     from barnabas.broker.timers import Timer
 
 logger = logging.getLogger("kafka.server.AlterPartitionManager")

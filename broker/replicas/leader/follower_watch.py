@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from barnabas.broker.replicas.leading import Leading
+    from barnabas.broker.replicas.leader.leading import Leading
 
 PartitionKey = tuple[bytes | str, int]
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS
 from barnabas.broker.guarded import log_failure
 from barnabas.broker.log_dir_failures import is_transient
-from barnabas.broker.replicas.syncfs_choice import SyncfsChoice
+from barnabas.broker.replicas.flush.syncfs_choice import SyncfsChoice
 
 if TYPE_CHECKING:
     from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
-    from barnabas.broker.replicas.flush_policy import FlushPolicy
+    from barnabas.broker.replicas.flush.policy import FlushPolicy
     from barnabas.storage.append.flush_job import FlushJob
     from barnabas.storage.directories.log_dir import LogDir
 

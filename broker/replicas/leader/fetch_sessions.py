@@ -13,11 +13,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.replicas.session_ranking import SessionRanking
+from barnabas.broker.replicas.leader.session_ranking import SessionRanking
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.replicas.follower_watch import FollowerWatch
+    from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
     from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchResponsePartitionData
 
 INITIAL_EPOCH = 0

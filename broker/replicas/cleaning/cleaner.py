@@ -27,7 +27,7 @@ from barnabas.broker.config.keys.log import (
     LOG_CLEANER_THREADS,
 )
 from barnabas.broker.log_dir_failures import TRANSIENT
-from barnabas.broker.replicas.cleaned_offsets import CleanedOffsets
+from barnabas.broker.replicas.cleaning.cleaned_offsets import CleanedOffsets
 from barnabas.storage.cleaning.selection import Cleanable, CleanerLimits, cleanable, cleaning_task
 from barnabas.storage.cleaning.task import CleaningDone
 from barnabas.storage.damage import DamagedLog
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.loop import Loop
-    from barnabas.broker.replicas.cleaner_process import CleanerProcess
+    from barnabas.broker.replicas.cleaning.cleaner_process import CleanerProcess
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.storage.cleaning.replacement import Replacement
@@ -171,7 +171,7 @@ class LogCleaner:
         self, process: CleanerProcess | None, partition: Partition, part: Cleanable
     ) -> CleanerProcess | None:
         """Clean one log in `process` or a new one; return the process for the next log, None if it is of no use."""
-        from barnabas.broker.replicas.cleaner_process import CleanerProcess  # imported only when there is work
+        from barnabas.broker.replicas.cleaning.cleaner_process import CleanerProcess  # imported only when there is work
 
         try:
             if not partition.log.files.is_published:
@@ -199,7 +199,7 @@ class LogCleaner:
 
     async def _clean(self, process: CleanerProcess, partition: Partition, part: Cleanable) -> bool:
         """Clean one log. False when the process cannot be used again."""
-        from barnabas.broker.replicas.cleaner_process import CleanerLost, CleaningFailed
+        from barnabas.broker.replicas.cleaning.cleaner_process import CleanerLost, CleaningFailed
 
         if part.reset_from is not None:
             logger.warning(

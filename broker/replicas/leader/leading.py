@@ -13,18 +13,18 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.replicas.isr_changes import Outcome
-from barnabas.broker.replicas.leader_state import LeaderState, Proposal
-from barnabas.broker.replicas.offset_waits import OffsetWaits
+from barnabas.broker.replicas.leader.isr_changes import Outcome
+from barnabas.broker.replicas.leader.leader_state import LeaderState, Proposal
+from barnabas.broker.replicas.leader.offset_waits import OffsetWaits
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.broker.loop import Loop
-    from barnabas.broker.replicas.flush_policy import FlushPolicy
-    from barnabas.broker.replicas.isr_changes import IsrChanges
-    from barnabas.broker.replicas.leader_state import Follower
+    from barnabas.broker.replicas.flush.policy import FlushPolicy
+    from barnabas.broker.replicas.leader.isr_changes import IsrChanges
+    from barnabas.broker.replicas.leader.leader_state import Follower
     from barnabas.coord.cluster.broker_image import BrokerImage
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.log import Log

@@ -19,8 +19,8 @@ from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.replication import NUM_REPLICA_ALTER_LOG_DIRS_THREADS
 from barnabas.broker.guarded import log_failure
 from barnabas.broker.log_dir_failures import is_transient
-from barnabas.broker.replicas.dir_move import DirMove, Unreadable
 from barnabas.broker.replicas.fetchers.throttle import ReplicationQuota
+from barnabas.broker.replicas.log_dirs.dir_move import DirMove, Unreadable
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.directories.checkpoints import CorruptCheckpoint
 from barnabas.storage.directories.future_logs import unmark
