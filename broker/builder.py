@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.net.outgoing import Connect
+    from barnabas.broker.net.client.outgoing import Connect
     from barnabas.broker.steps import Steps
     from barnabas.broker.world import World
     from barnabas.wire.schema import Message

@@ -35,7 +35,7 @@ from barnabas.broker.metadata.previous_epoch import NO_CLAIM, claimed_epoch, wri
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
-from barnabas.broker.net.inter_broker import InterBroker
+from barnabas.broker.net.client.inter_broker import InterBroker
 from barnabas.broker.replicas.fetchers.manager import FetcherManager
 from barnabas.broker.security.client_login import logins
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.context import Broker
     from barnabas.broker.metadata.controller_channel import ControllerChannel
-    from barnabas.broker.net.outgoing import Connect
+    from barnabas.broker.net.client.outgoing import Connect
     from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.storage.files import Files

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.broker.net.client.inter_broker import InterBroker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
-    from barnabas.broker.net.inter_broker import InterBroker
     from barnabas.broker.replicas.leader.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.load import Load
     from barnabas.broker.replicas.log_dirs.dir_moves import DirMoves

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.options import Companion, Secured, ServeOptions
     from barnabas.broker.context import Broker
-    from barnabas.broker.net.outgoing import Connect, Outgoing
+    from barnabas.broker.net.client.outgoing import Connect, Outgoing
     from barnabas.broker.security.ip_rates import IpRates
     from barnabas.broker.security.tls import Tls
 
@@ -388,7 +388,7 @@ class Server:
 
     def _connect(self, broker: Broker) -> Connect:
         """Return the function that opens the broker's connections to other brokers."""
-        from barnabas.broker.net.outgoing import Outgoing
+        from barnabas.broker.net.client.outgoing import Outgoing
 
         self._outgoing = Outgoing(broker.loop, self._threads)
         return self._connects_to(self.config.inter_broker_listener)
@@ -398,7 +398,7 @@ class Server:
         assert self._outgoing is not None
         if self._tls is None or listener not in self.config.tls_targets:
             return self._outgoing.connect
-        from barnabas.broker.net.outgoing_tls import tls_connect
+        from barnabas.broker.net.client.outgoing_tls import tls_connect
 
         return tls_connect(self._outgoing, self._tls.identities[listener])
 

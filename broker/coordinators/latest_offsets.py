@@ -17,7 +17,7 @@ from barnabas.wire.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.net.client.network_client import NetworkClient
 
 LATEST: Final = -1
 CONSUMER: Final = -1

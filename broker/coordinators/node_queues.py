@@ -15,7 +15,7 @@ from barnabas.broker.guarded import call_guarded
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.wire.errors import KafkaError
     from barnabas.wire.schema import Message
 

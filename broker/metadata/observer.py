@@ -28,7 +28,7 @@ from barnabas.broker.config.keys.controller import (
 from barnabas.broker.guarded import call_guarded, log_failure
 from barnabas.broker.metadata.log.snapshot_fetch import SnapshotFetch
 from barnabas.broker.metadata.quorum_leader import NO_LEADER
-from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.net.client.network_client import NetworkClient
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.loader import MetadataLoader
     from barnabas.broker.metadata.log.metadata_copy import MetadataCopy
     from barnabas.broker.metadata.quorum_leader import QuorumLeader
-    from barnabas.broker.net.login import Login
-    from barnabas.broker.net.outgoing import Connect
+    from barnabas.broker.net.client.login import Login
+    from barnabas.broker.net.client.outgoing import Connect
     from barnabas.broker.steps import StepRunner, Steps
     from barnabas.broker.timers import Timer
 

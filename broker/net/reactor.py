@@ -36,8 +36,8 @@ from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
-from barnabas.broker.net.poller import CLOSED, READ, WRITE
-from barnabas.broker.net.poller_choice import FastestPoller
+from barnabas.broker.net.polling.poller import CLOSED, READ, WRITE
+from barnabas.broker.net.polling.poller_choice import FastestPoller
 from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.loop import Loop
     from barnabas.broker.net.limits import Limits
-    from barnabas.broker.net.poller import Poller
+    from barnabas.broker.net.polling.poller import Poller
     from barnabas.broker.net.refused_sockets import RefusedSockets
 
 logger = logging.getLogger("kafka.network.SocketServer")

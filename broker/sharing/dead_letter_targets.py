@@ -10,7 +10,7 @@ from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest,
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.broker.replicas.partition import Partition
 
 PRODUCE_BY_NAME: Final = 12

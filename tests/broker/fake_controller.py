@@ -14,7 +14,7 @@ from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.context import Broker
 from barnabas.broker.metadata.lifecycle import BrokerLifecycle
-from barnabas.broker.net.outgoing import Connect, Outgoing
+from barnabas.broker.net.client.outgoing import Connect, Outgoing
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint
 from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.broker.loop import Loop
+from barnabas.broker.net.client.outgoing import Outgoing
 from barnabas.broker.net.limits import Limits
-from barnabas.broker.net.outgoing import Outgoing
 from barnabas.broker.net.reactor import Reactor
 from barnabas.broker.steps import StepRunner
 from barnabas.broker.world import World

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from barnabas.broker.config.sasl_logins import Credentials
-from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.net.client.network_client import NetworkClient
 from barnabas.broker.security.client_login import logins
 from barnabas.coord.security.exchange import AuthenticationFailed, Exchange, InvalidCredentials
 from barnabas.coord.security.plain import PlainExchange

@@ -30,7 +30,7 @@ NOT_SERVING = {
     "barnabas.broker.security.sasl_listener": "part of the start of a listener with SASL",
     "barnabas.broker.security.jwks": "part of the start of a listener with OAUTHBEARER",
     "barnabas.broker.security.signed_tokens": "part of the start of a listener with OAUTHBEARER",
-    "barnabas.broker.net.outgoing_tls": "part of the start of a node with TLS",
+    "barnabas.broker.net.client.outgoing_tls": "part of the start of a node with TLS",
     "barnabas.broker.net.tls_channel": "part of the start of a node with TLS",
     "barnabas.broker.security.tls": "part of the start of a node with TLS",
     "cryptography.hazmat.primitives.serialization": _PKCS12,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.net.client.network_client import NetworkClient
 from barnabas.broker.replicas.leader.fetch_sessions import FetchSession
 from barnabas.broker.replicas.partition import Partition
 from barnabas.client.admin.cluster import unregister_broker

@@ -147,7 +147,7 @@ REPLICATION = (
     ),
     Mutant(
         "clients-of-a-broker-that-is-unregistered-are-closed",
-        "broker/net/inter_broker.py",
+        "broker/net/client/inter_broker.py",
         "                client.disconnect_unless(address)\n",
         "                client.close() if address is None else client.disconnect_unless(address)\n",
         "tests/broker/net/test_network_client.py::test_a_client_is_good_for_a_node_that_is_registered_again",

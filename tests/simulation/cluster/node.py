@@ -22,7 +22,7 @@ from tests.support.disks.survivors import Kind
 if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.context import Broker
-    from barnabas.broker.net.outgoing import Peer, Transport
+    from barnabas.broker.net.client.outgoing import Peer, Transport
     from tests.simulation.environment import Environment
 
 CONTROLLER_ID = 3000

@@ -234,7 +234,7 @@ def _import_everything() -> None:
 
     import_the_broker()
     apis = {**BROKER_APIS, **CONTROLLER_APIS}.values()
-    names = ["broker.builder", "broker.controller_builder", "broker.net.outgoing", "broker.ready", *warm_up.LATE]
+    names = ["broker.builder", "broker.controller_builder", "broker.net.client.outgoing", "broker.ready", *warm_up.LATE]
     for _ in warm_up.import_all([*names, *(f"broker.apis.{name}" for name in dict.fromkeys(apis))]):
         pass
 

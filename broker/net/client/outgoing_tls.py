@@ -7,15 +7,15 @@ import ssl
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
-from barnabas.broker.net.outgoing import TURN_BYTES, OutgoingSocket
-from barnabas.broker.net.poller import READ, WRITE
+from barnabas.broker.net.client.outgoing import TURN_BYTES, OutgoingSocket
+from barnabas.broker.net.polling.poller import READ, WRITE
 from barnabas.broker.net.tls_stream import CIPHER_BYTES, TlsStream, failure_reason
 
 if TYPE_CHECKING:
     import socket
 
-    from barnabas.broker.net.outgoing import Connect, Outgoing, Peer, Transport
-    from barnabas.broker.net.poller import Poller
+    from barnabas.broker.net.client.outgoing import Connect, Outgoing, Peer, Transport
+    from barnabas.broker.net.polling.poller import Poller
 
 PIECE_BYTES: Final = 64 * 1024
 """Bytes that are encrypted at a time."""

@@ -30,8 +30,8 @@ from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.broker.net.login import Login
-    from barnabas.broker.net.outgoing import Connect, Transport
+    from barnabas.broker.net.client.login import Login
+    from barnabas.broker.net.client.outgoing import Connect, Transport
     from barnabas.broker.timers import Timer
     from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
     from barnabas.wire.schema import Message

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import sys
 
-from barnabas.broker.net.poller import CLOSED, READ, WRITE
+from barnabas.broker.net.polling.poller import CLOSED, READ, WRITE
 
 assert sys.platform == "linux"
 

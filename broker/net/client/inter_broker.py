@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.net.client.network_client import NetworkClient
 
 if TYPE_CHECKING:
     from barnabas.broker.loop import Loop
-    from barnabas.broker.net.login import Login
-    from barnabas.broker.net.outgoing import Connect
+    from barnabas.broker.net.client.login import Login
+    from barnabas.broker.net.client.outgoing import Connect
 
 
 class InterBroker:

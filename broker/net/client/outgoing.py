@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Protocol
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.net.channel import drop_sent
-from barnabas.broker.net.poller import READ, WRITE
+from barnabas.broker.net.polling.poller import READ, WRITE
 
 if TYPE_CHECKING:
     from barnabas.broker.disk_threads import DiskExecutor
     from barnabas.broker.loop import Loop
-    from barnabas.broker.net.poller import Poller
+    from barnabas.broker.net.polling.poller import Poller
 
 TURN_BYTES = 1024 * 1024
 """Bytes that one connection may receive in a turn."""

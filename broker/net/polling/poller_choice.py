@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 if sys.platform == "linux":
-    from barnabas.broker.net.epoll_poller import EpollPoller as FastestPoller
+    from barnabas.broker.net.polling.epoll_poller import EpollPoller as FastestPoller
 else:
-    from barnabas.broker.net.selector_poller import SelectorPoller as FastestPoller
+    from barnabas.broker.net.polling.selector_poller import SelectorPoller as FastestPoller
 
 __all__ = ["FastestPoller"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import selectors
 
-from barnabas.broker.net.poller import READ, WRITE
+from barnabas.broker.net.polling.poller import READ, WRITE
 
 _SELECT_OF = {
     READ: selectors.EVENT_READ,
