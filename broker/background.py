@@ -29,8 +29,8 @@ from barnabas.storage import layout
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.net.reactor import Reactor
-    from barnabas.broker.steps import Steps
     from barnabas.storage.log import Log
 
 R = TypeVar("R")

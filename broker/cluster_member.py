@@ -47,9 +47,9 @@ from barnabas.wire.types import uuid_from_text
 if TYPE_CHECKING:
     from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.context import Broker
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.metadata.controller_channel import ControllerChannel
     from barnabas.broker.net.client.outgoing import Connect
-    from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.storage.files import Files
     from barnabas.wire.messages.cluster import BrokerRegistrationRequest

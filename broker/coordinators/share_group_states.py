@@ -12,14 +12,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from barnabas.broker.coordinators.shard import release_replies
-from barnabas.broker.guarded import answer_for, call_guarded
+from barnabas.broker.event_loop.guarded import answer_for, call_guarded
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.share_states import ShareStates
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.share.result import ShareGroupResult

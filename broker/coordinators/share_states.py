@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.config.keys.general import REQUEST_TIMEOUT_MS
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:

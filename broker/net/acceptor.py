@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.net.polling.poller import READ
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.log_ins import LogIns
     from barnabas.broker.net.polling.poller import Poller

@@ -28,8 +28,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.guarded import call_guarded
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.guarded import call_guarded
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
@@ -44,8 +44,8 @@ from barnabas.wire.errors import ProtocolError
 if TYPE_CHECKING:
     from socket import SocketType
 
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.limits import Limits
     from barnabas.broker.net.polling.poller import Poller
     from barnabas.broker.net.refused_sockets import RefusedSockets

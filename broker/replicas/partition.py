@@ -15,11 +15,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.own import ALWAYS
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
+from barnabas.broker.event_loop.waking import FEW, Waking
 from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.replicas.flush.policy import FlushPolicy
 from barnabas.broker.replicas.leader.offset_waits import OffsetWaits
-from barnabas.broker.waking import FEW, Waking
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.storage.append.batch_check import check_client_batch, header_of_own_batch
@@ -28,8 +28,8 @@ from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flush.flusher import Flusher
     from barnabas.broker.replicas.leader.committed_bytes import CommittedBytes
     from barnabas.broker.replicas.leader.fetch_sessions import PartitionKey

@@ -17,10 +17,10 @@ from barnabas.wire.configdef import LONG_MAX
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
     from barnabas.broker.replicas.leader.isr_changes import Send
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.broker_image import BrokerImage
     from barnabas.coord.cluster.image import ClusterImage
 

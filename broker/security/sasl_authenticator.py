@@ -23,8 +23,8 @@ from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeR
 
 if TYPE_CHECKING:
     from barnabas.broker.config.sasl_settings import SaslSettings
-    from barnabas.broker.limited_log import LimitedLog
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.limited_log import LimitedLog
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.log_ins import LogIns

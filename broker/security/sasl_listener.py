@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.general import DELEGATION_TOKEN_SECRET_KEY
 from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
 from barnabas.broker.config.sasl_settings import sasl_settings
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
@@ -29,8 +29,8 @@ from barnabas.wire.messages.sasl import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.security.exchange import Exchange, Identity

@@ -9,7 +9,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.broker.replicas.partition import Partition
 

@@ -18,9 +18,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.fetch.plan import FetchPlan
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.broker.replicas.leader.fetch_sessions import FetchPartition, FollowerPartition, replica_of
 from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
-from barnabas.broker.waiting import Future
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:

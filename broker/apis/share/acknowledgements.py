@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.groups.group_requests import MAX_MEMBER_ID_LENGTH
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.broker.sharing.share_sessions import SharedPartition, ShareSession
-from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
 from barnabas.coord.share_state.key import SharePartitionKey

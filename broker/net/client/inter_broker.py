@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.net.client.network_client import NetworkClient
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.client.login import Login
     from barnabas.broker.net.client.outgoing import Connect
 

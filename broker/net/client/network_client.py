@@ -20,7 +20,7 @@ from collections.abc import Callable
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, log_failure
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, api_versions_response_version, check_frame_size, encode_request
 from barnabas.wire.frame import parse_response_header as parse_header
@@ -29,10 +29,10 @@ from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRe
 from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.net.client.login import Login
     from barnabas.broker.net.client.outgoing import Connect, Transport
-    from barnabas.broker.timers import Timer
     from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
     from barnabas.wire.schema import Message
 

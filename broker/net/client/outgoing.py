@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.net.channel import drop_sent
 from barnabas.broker.net.polling.poller import READ, WRITE
 
 if TYPE_CHECKING:
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.polling.poller import Poller
 
 TURN_BYTES = 1024 * 1024

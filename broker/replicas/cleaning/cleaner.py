@@ -1,8 +1,8 @@
 """Compaction in the background: picks the dirtiest log, has a cleaner process clean it, and swaps in the result.
 
-Up to `log.cleaner.threads` cleaners run at a time, each a process (`broker.replicas.cleaner_worker`) that lives while
-there is something to clean. All compacted partitions are checked every `log.cleaner.backoff.ms` and whenever a cleaner
-has finished.
+Up to `log.cleaner.threads` cleaners run at a time, each a process (`broker.replicas.cleaning.cleaner_worker`) that
+lives while there is something to clean. All compacted partitions are checked every `log.cleaner.backoff.ms` and
+whenever a cleaner has finished.
 
 A damaged log is marked as uncleanable until the next start, which is logged once; the others are cleaned. After a
 transient error (no space, no descriptors, process killed) the log is tried again after the backoff.
@@ -34,8 +34,8 @@ from barnabas.storage.damage import DamagedLog
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.cleaning.cleaner_process import CleanerProcess
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions

@@ -11,7 +11,9 @@ import trio
 
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask
 
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from barnabas.broker.replicas.cleaner_worker import main; main()"
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from barnabas.broker.replicas.cleaning.cleaner_worker import main; main()"
+)
 _READ_SIZE = 65536
 
 

@@ -17,7 +17,7 @@ from barnabas.storage.damage import DamagedLog
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
 

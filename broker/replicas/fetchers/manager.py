@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.fetchers.context import Client
     from barnabas.broker.replicas.fetchers.session import PartitionKey
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
-    from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.directories.log_dirs import LogDirs
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from barnabas.broker.event_loop.guarded import log_failure
 from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS
-from barnabas.broker.guarded import log_failure
 from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.replicas.flush.syncfs_choice import SyncfsChoice
 
 if TYPE_CHECKING:
-    from barnabas.broker.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.flush.policy import FlushPolicy
     from barnabas.storage.append.flush_job import FlushJob
     from barnabas.storage.directories.log_dir import LogDir

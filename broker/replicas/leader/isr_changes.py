@@ -29,9 +29,9 @@ from barnabas.wire.messages.replication import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.replicas.leader.leader_state import Proposal
-    from barnabas.broker.timers import Timer
 
 logger = logging.getLogger("kafka.server.AlterPartitionManager")
 

@@ -21,7 +21,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.replicas.flush.policy import FlushPolicy
     from barnabas.broker.replicas.leader.isr_changes import IsrChanges
     from barnabas.broker.replicas.leader.leader_state import Follower

@@ -17,12 +17,12 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from barnabas.broker.guarded import log_failure
-from barnabas.broker.waking import FEW, PIECE_S
+from barnabas.broker.event_loop.guarded import log_failure
+from barnabas.broker.event_loop.waking import FEW, PIECE_S
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
 
 Then: TypeAlias = "Callable[[ErrorCode], None]"
 

@@ -20,12 +20,12 @@ from barnabas.storage.recover.truncation import Truncation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import Steps
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
-    from barnabas.broker.steps import Steps
-    from barnabas.broker.timers import Timer
     from barnabas.storage.directories.log_dir import LogDir
     from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.files import FileSlice

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.config.keys.dynamic_only import REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.replication import NUM_REPLICA_ALTER_LOG_DIRS_THREADS
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
 from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.replicas.fetchers.throttle import ReplicationQuota
 from barnabas.broker.replicas.log_dirs.dir_move import DirMove, Unreadable
@@ -29,11 +29,11 @@ from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
-    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.storage.directories.future_logs import FutureLog
     from barnabas.storage.directories.log_dir import LogDir
     from barnabas.storage.directories.log_dirs import LogDirs

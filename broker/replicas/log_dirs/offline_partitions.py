@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.storage.directories.log_dirs import LogDirs
 

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.broker import slices
 from barnabas.broker.coordinators import loading as coordinator_loading
 from barnabas.broker.coordinators import runtime as coordinator_runtime
 from barnabas.broker.coordinators.replay import (
@@ -16,6 +15,7 @@ from barnabas.broker.coordinators.replay import (
     group_replay,
     replay_log,
 )
+from barnabas.broker.event_loop import slices
 from barnabas.coord.groups import records
 from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.coordinator import GroupCoordinator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.steps import run_in_place
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.errors import ErrorCode as E

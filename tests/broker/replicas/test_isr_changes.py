@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.loop import Loop
 from barnabas.broker.replicas.leader.isr_changes import (
     ASK_AGAIN_S,
     LOOKED_AT,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import offsets as o

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.waking import FEW
+from barnabas.broker.event_loop.waking import FEW
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import groups as g
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

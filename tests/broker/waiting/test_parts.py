@@ -13,8 +13,8 @@ from barnabas.broker.apis.fetch import fetch
 from barnabas.broker.apis.fetch.plan import Attempt, FetchPlan
 from barnabas.broker.apis.parts import Parts, divide, in_parts, join
 from barnabas.broker.context import RequestContext
+from barnabas.broker.event_loop.waiting import Future, outcome_of, start
 from barnabas.broker.replicas.leader.fetch_sessions import FetchPartition
-from barnabas.broker.waiting import Future, outcome_of, start
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse

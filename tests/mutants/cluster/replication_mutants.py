@@ -161,7 +161,7 @@ REPLICATION = (
     ),
     Mutant(
         "who-waits-on-does-not-see-a-change-during-a-pass",
-        "broker/waking.py",
+        "broker/event_loop/waking.py",
         "            self._is_again = True\n",
         "            pass\n",
         "tests/broker/waiting/test_waking.py::test_a_change_meanwhile_is_told_to_all_who_wait_then",

@@ -70,7 +70,7 @@ DIR_MOVES: Final = (
     ),
     Mutant(
         "copy-not-found-by-a-start",
-        "broker/builder.py",
+        "broker/start/builder.py",
         "    if broker.log_dirs.futures.directories:\n        broker.dir_moves.resume()\n",
         "",
         _ALTER + "::test_a_move_goes_on_after_a_restart",

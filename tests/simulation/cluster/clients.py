@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.loop import Loop
 from barnabas.broker.net.client.inter_broker import InterBroker
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode as E

@@ -18,9 +18,9 @@ wait is answered like any other handler. What can be awaited:
   An exception that it is completed with is raised by the `await`. The first `complete` counts. A future that is
   complete already (`is_done`) is awaited without waiting.
 - `pause()`: the end of a piece of work of at most about a millisecond: others are served, and the coroutine goes on
-  between the turns (`broker.slices`). `in_slices(generator)` does the steps of a generator so.
+  between the turns (`broker.event_loop.slices`). `in_slices(generator)` does the steps of a generator so.
 - `in_thread(runner, job)`: a job that waits for a disk. `run_steps(runner, generator)`: work with such jobs
-  (`broker.steps`).
+  (`broker.event_loop.steps`).
 - `committed(partition, offset)`: a commit. `until(timers, deadline, future, outcome)`: a future with a deadline.
 - `sleep_until(timers, deadline)`: only the deadline.
 - the results of a `TaskGroup`: several coroutines at once.
@@ -42,13 +42,13 @@ from functools import partial
 from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
-from barnabas.broker.guarded import call_guarded, kept, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, kept, log_failure
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.slices import Slices
-    from barnabas.broker.steps import StepRunner, Steps
-    from barnabas.broker.timers import Timers
+    from barnabas.broker.event_loop.slices import Slices
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
+    from barnabas.broker.event_loop.timers import Timers
     from barnabas.wire.errors import ErrorCode
 
 T = TypeVar("T")

@@ -6,7 +6,7 @@ import logging
 import os
 from pathlib import Path
 
-from barnabas.broker.start_errors import data_errors
+from barnabas.broker.start.start_errors import data_errors
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 

@@ -25,7 +25,7 @@ def why_not_bound(host: str, port: int, error: OSError) -> str:
     """Why listening at an address fails, in one sentence, with the process that has the address if it is known."""
     reason = error.strerror or str(error)
     if error.errno == errno.EADDRINUSE:
-        from barnabas.broker.holders import holder_of_port
+        from barnabas.broker.start.holders import holder_of_port
 
         reason = f"{reason}{holder_of_port(port)}; --listen takes another address, with port 0 a free one"
     return f"Cannot listen on {host or '*'}:{port}: {reason}"
@@ -37,7 +37,7 @@ def data_errors(paths: str) -> Iterator[None]:
     try:
         yield
     except DataDirLocked as error:
-        from barnabas.broker.holders import holder_of_lock
+        from barnabas.broker.start.holders import holder_of_lock
 
         holders = filter(None, (holder_of_lock(f"{path}/{LOCK}") for path in paths.split(",")))
         raise StartError(f"{error}{next(holders, '')}") from error

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import trio
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 
 
 class DiskExecutor(Protocol):

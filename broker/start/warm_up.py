@@ -19,7 +19,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 

@@ -10,7 +10,7 @@ import logging
 from collections import Counter
 from typing import Final
 
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.loop import Loop
 
 WINDOW_S: Final = 10.0
 LINES: Final = 100

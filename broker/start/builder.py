@@ -17,13 +17,13 @@ from barnabas.broker.coordinators.services import BrokerServices
 from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
 from barnabas.broker.coordinators.share_states import ShareStates
 from barnabas.broker.coordinators.transactions import TransactionCoordinators
+from barnabas.broker.event_loop.steps import StepRunner, run_in_place
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.producer_ids import ProducerIds
 from barnabas.broker.replicas.flush.flusher import Flusher
 from barnabas.broker.replicas.leader.fetch_sessions import FetchSessions
 from barnabas.broker.replicas.partitions import Partitions
-from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.directories.foreign import refuse_node
 from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.topic_keys import SYNONYMS
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.net.client.outgoing import Connect
-    from barnabas.broker.steps import Steps
     from barnabas.broker.world import World
     from barnabas.wire.schema import Message
 
@@ -113,8 +113,8 @@ def open_combined(
     `controllers` are the controller's listeners as advertised, `connect` is as in `open_member`.
     """
     from barnabas.broker.cluster_member import ClusterMember
-    from barnabas.broker.controller_builder import add_controller
     from barnabas.broker.metadata.controller_channel import LocalChannel
+    from barnabas.broker.start.controller_builder import add_controller
 
     broker = _new_broker(config, paths, world)
     broker.log_dirs.are_replicas = True

@@ -2,7 +2,7 @@
 
 The work is a generator. It yields None after each step of at most about a millisecond, or a function that waits for a
 disk: that is run in a thread, and the generator goes on when it has ended. An exception of the function is raised in
-the generator. Short work is done before `start` returns; the rest is done in slices (`broker.slices`).
+the generator. Short work is done before `start` returns; the rest is done in slices (`broker.event_loop.slices`).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
 
 if TYPE_CHECKING:
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.slices import SlicedWork
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.slices import SlicedWork
 
 R = TypeVar("R")
 DiskWork: TypeAlias = Callable[[], None]

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from barnabas.broker.context import Broker, new_uuid
+from barnabas.broker.event_loop.steps import StepRunner, run_in_place
 from barnabas.broker.log_dir_failures import LogDirFailures
 from barnabas.broker.metadata.active_controller import ActiveController
-from barnabas.broker.steps import StepRunner, run_in_place
 from barnabas.storage.directories.log_dirs import LogDirs
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import resource
 
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.start_errors import StartError
 from barnabas.storage.open_files import MIN_DESCRIPTORS
 
 logger = logging.getLogger("kafka.server.KafkaServer")

@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 import trio
 
-from barnabas.broker.slices import Slices
-from barnabas.broker.timers import Timers
+from barnabas.broker.event_loop.slices import Slices
+from barnabas.broker.event_loop.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 

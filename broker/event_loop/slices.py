@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from barnabas.broker.timers import Timers
+    from barnabas.broker.event_loop.timers import Timers
 
 logger = logging.getLogger("kafka.server.KafkaServer")
 
