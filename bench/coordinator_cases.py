@@ -31,12 +31,12 @@ from barnabas.client.transaction import LAST_END_VERSION, LAST_PRODUCE_VERSION, 
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 from barnabas.wire.types import Uuid
 from bench.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.cluster_cases import SESSION_MS, TIMEOUT_S, TOPIC, Served, create_topic, served

@@ -20,10 +20,10 @@ from typing import Any
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import encode_request, parse_response_header
-from barnabas.wire.messages import consumer_groups as c
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import consumer_groups as c
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes

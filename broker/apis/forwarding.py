@@ -24,7 +24,6 @@ from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, encode_request, parse_response_header
-from barnabas.wire.messages.acls import CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.configs import (
     AlterConfigsResponse,
@@ -32,6 +31,7 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
+from barnabas.wire.messages.security.acls import CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.share_state.coordinator import ShareCoordinator
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import (
+    from barnabas.wire.messages.groups.share_state import (
         DeleteShareGroupStateResponsePartitionResult,
         InitializeShareGroupStateRequestPartitionData,
         InitializeShareGroupStateResponsePartitionResult,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.share.result import ShareGroupResult
     from barnabas.coord.machine import Result
-    from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+    from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
     from barnabas.wire.types import Uuid
 
 Answer: TypeAlias = "Callable[[ShareGroupHeartbeatResponse], None]"
@@ -98,7 +98,7 @@ class ShareGroupStates:
 
     def _ask(self, result: ShareGroupResult, key: SharePartitionKey, then: Callable[[Uuid, int, int], None]) -> None:
         from barnabas.coord.groups.share.tasks import InitializeStates
-        from barnabas.wire.messages.share_state import InitializeShareGroupStateRequestPartitionData
+        from barnabas.wire.messages.groups.share_state import InitializeShareGroupStateRequestPartitionData
 
         def note_outcome(outcome: Any) -> None:
             then(key.topic_id, key.partition, outcome.error_code)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.share_state_requests import StateRequest
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import (
+    from barnabas.wire.messages.groups.share_state import (
         DeleteShareGroupStateResponsePartitionResult,
         InitializeShareGroupStateRequestPartitionData,
         InitializeShareGroupStateResponsePartitionResult,

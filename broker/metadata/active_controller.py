@@ -17,7 +17,7 @@ from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.broker.metadata.controller import Controller
 from barnabas.coord.cluster.cluster_controller import ClusterController
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.raft_records import VotersRecordEndpoint
+from barnabas.wire.messages.records.raft_records import VotersRecordEndpoint
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig

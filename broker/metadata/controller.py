@@ -30,7 +30,7 @@ from barnabas.coord.cluster.node_records import (
     shutdown_records,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import BrokerEndpoint
+from barnabas.wire.messages.records.metadata_records import BrokerEndpoint
 from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from barnabas.broker.event_loop.guarded import call_guarded
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.raft_records import VotersRecord
+    from barnabas.wire.messages.records.raft_records import VotersRecord
 
 logger = logging.getLogger("kafka.raft.KafkaRaftClient")
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from barnabas.coord.security.exchange import AuthenticationFailed, Identity, InvalidCredentials
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
+from barnabas.wire.messages.security.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.sasl_settings import SaslSettings

@@ -25,7 +25,7 @@ from barnabas.coord.security.plain import PLAIN, PlainExchange
 from barnabas.coord.security.scram import SCRAM_MECHANISMS, ScramMechanism
 from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
 from barnabas.coord.security.tokens import principal_of, token_password
-from barnabas.wire.messages.sasl import SaslHandshakeResponse
+from barnabas.wire.messages.security.sasl import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.broker.net.connection import Connection
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.security.exchange import Exchange, Identity
-    from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
+    from barnabas.wire.messages.records.metadata_records import UserScramCredentialRecord
 
 logger = logging.getLogger("kafka.network.Selector")
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.coord.share_partitions.change import DeadLetters, StateChange
     from barnabas.coord.share_state.batches import StateBatch
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import ReadShareGroupStateResponsePartitionResult
+    from barnabas.wire.messages.groups.share_state import ReadShareGroupStateResponsePartitionResult
 
 logger = logging.getLogger("kafka.server.share.SharePartition")
 

@@ -36,18 +36,18 @@ from barnabas.wire.messages.fetch import (
     FetchResponsePartitionData,
     FetchResponseSnapshotId,
 )
-from barnabas.wire.messages.metadata_records import (
-    BrokerEndpoint,
-    BrokerRegistrationChangeRecord,
-    FeatureLevelRecord,
-    RegisterBrokerRecord,
-)
 from barnabas.wire.messages.raft import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     FetchSnapshotResponsePartitionSnapshot,
     FetchSnapshotResponseSnapshotId,
     FetchSnapshotResponseTopicSnapshot,
+)
+from barnabas.wire.messages.records.metadata_records import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID

@@ -40,7 +40,7 @@ from barnabas.supervise.plan import (
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
-from barnabas.wire.messages.metadata_records import BrokerEndpoint
+from barnabas.wire.messages.records.metadata_records import BrokerEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

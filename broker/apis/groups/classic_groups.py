@@ -17,7 +17,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future, now_or_later
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,

@@ -18,7 +18,7 @@ from barnabas.broker.event_loop.waiting import Future, now_or_later
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.consumer_groups import (
+from barnabas.wire.messages.groups.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseDescribedGroup,

@@ -16,7 +16,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,

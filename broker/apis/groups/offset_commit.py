@@ -18,7 +18,7 @@ from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,

@@ -14,7 +14,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,

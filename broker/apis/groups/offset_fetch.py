@@ -20,7 +20,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import pause
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -22,7 +22,7 @@ from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.streams_groups import (
+from barnabas.wire.messages.groups.streams_groups import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     StreamsGroupDescribeResponseDescribedGroup,
@@ -37,7 +37,7 @@ from barnabas.wire.messages.topics import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.wire.messages.streams_groups import (
+    from barnabas.wire.messages.groups.streams_groups import (
         StreamsGroupDescribeResponseTopology,
         StreamsGroupHeartbeatRequestTopology,
     )

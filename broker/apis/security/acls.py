@@ -14,7 +14,7 @@ from barnabas.broker.event_loop.waiting import pause
 from barnabas.coord.security.acl_filters import filter_of
 from barnabas.coord.security.acls import Operation, recorded_acl
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.messages.acls import (
+from barnabas.wire.messages.security.acls import (
     AclCreationResult,
     AclDescription,
     CreateAclsRequest,

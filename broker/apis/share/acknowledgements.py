@@ -21,7 +21,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
-    from barnabas.wire.messages.share_groups import ShareAcknowledgeRequest, ShareFetchRequest
+    from barnabas.wire.messages.groups.share_groups import ShareAcknowledgeRequest, ShareFetchRequest
 
 FIRST_VERSION_WITH_RENEWAL = 2
 MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})

@@ -34,7 +34,7 @@ from barnabas.broker.event_loop.waiting import Future, in_thread, sleep_until
 from barnabas.broker.sharing.share_fetch_plan import Answers, ShareFetchPlan
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareFetchableTopicResponse,
     ShareFetchRequest,
     ShareFetchResponse,

@@ -17,7 +17,7 @@ from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     ShareGroupDescribeResponseDescribedGroup,

@@ -18,7 +18,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_state.key import SharePartitionKey
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.share_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
     DeleteShareGroupStateResponsePartitionResult,

@@ -34,7 +34,7 @@ from barnabas.coord.cluster.metadata_log.replay import replay_in_steps
 from barnabas.coord.cluster.node_records import bootstrap_records, cluster_bootstrap_records
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import AbortTransactionRecord
+from barnabas.wire.messages.records.metadata_records import AbortTransactionRecord
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from barnabas.storage.directories.log_dir import LogDir
     from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.log import Log
-    from barnabas.wire.messages.raft_records import VotersRecordEndpoint
+    from barnabas.wire.messages.records.raft_records import VotersRecordEndpoint
 
 logger = logging.getLogger("kafka.server.MetadataLog")
 

@@ -25,7 +25,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, api_versions_response_version, check_frame_size, encode_request
 from barnabas.wire.frame import parse_response_header as parse_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from barnabas.wire.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.net.client.login import Login
     from barnabas.broker.net.client.outgoing import Connect, Transport
-    from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
+    from barnabas.wire.messages.security.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
     from barnabas.wire.schema import Message
 
 logger = logging.getLogger("kafka.clients.NetworkClient")

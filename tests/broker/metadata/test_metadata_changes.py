@@ -22,8 +22,8 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse, ProduceResponse
+from barnabas.wire.messages.records.metadata_records import FeatureLevelRecord
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,

@@ -20,18 +20,18 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from barnabas.wire.messages.metadata_records import (
-    BrokerEndpoint,
-    BrokerRegistrationChangeRecord,
-    PartitionChangeRecord,
-    RegisterBrokerRecord,
-)
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from barnabas.wire.messages.records.metadata_records import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
 )
 from barnabas.wire.messages.replication import (
     AlterPartitionRequest,

@@ -15,7 +15,7 @@ from barnabas.coord.security.scram import SCRAM_MECHANISMS
 from barnabas.coord.security.scram_server import Credential, ScramExchange
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

@@ -15,7 +15,7 @@ import barnabas
 
 MOST_MODULES = 226
 """Modules of ours, with their packages, that are imported when the broker is ready."""
-MESSAGES = {"headers", "metadata_records", "raft_records"}
+MESSAGES = {"headers", "records", "records.metadata_records", "records.raft_records"}
 """The modules of messages that a start needs; modules of an API are imported with its first request."""
 NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
