@@ -38,8 +38,8 @@ from barnabas.wire.messages.groups import offsets as o
 from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 from barnabas.wire.types import Uuid
-from bench.case import Case, Figures, Goal, Group, Mode, Scale
-from bench.cluster_cases import SESSION_MS, TIMEOUT_S, TOPIC, Served, create_topic, served
+from bench.cases.case import Case, Figures, Goal, Group, Mode, Scale
+from bench.cases.cluster import SESSION_MS, TIMEOUT_S, TOPIC, Served, create_topic, served
 
 LIMIT_MS = SESSION_MS + 2000
 RETRY_S = 0.02

@@ -1,6 +1,6 @@
 """`load.c` in Python, for machines without a C compiler: same arguments and output, but slower.
 
-python -m bench.load produce|walk|fetch HOST PORT FRAMES CONNECTIONS DEPTH|END_OFFSET WARMUP_S SECONDS [MAX_MB]
+python -m bench.loads.load produce|walk|fetch HOST PORT FRAMES CONNECTIONS DEPTH|END_OFFSET WARMUP_S SECONDS [MAX_MB]
 """
 
 from __future__ import annotations

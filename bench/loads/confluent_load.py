@@ -1,8 +1,8 @@
 """A load generator with confluent-kafka, run as a separate process; prints the same lines as `load.c`.
 
-python -m bench.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS [KEY=VALUE ...]
-python -m bench.confluent_load consume HOST:PORT TOPIC COUNT [KEY=VALUE ...]
-python -m bench.confluent_load latency HOST:PORT TOPIC RATE WARMUP_S SECONDS LINGER_MS
+python -m bench.loads.confluent_load produce HOST:PORT TOPIC COUNT SIZE ACKS [KEY=VALUE ...]
+python -m bench.loads.confluent_load consume HOST:PORT TOPIC COUNT [KEY=VALUE ...]
+python -m bench.loads.confluent_load latency HOST:PORT TOPIC RATE WARMUP_S SECONDS LINGER_MS
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def latency(bootstrap: str, topic: str, rate: int, warmup_s: float, seconds: flo
     sender = [
         sys.executable,
         "-m",
-        "bench.confluent_load",
+        "bench.loads.confluent_load",
         "send",
         bootstrap,
         topic,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.case import FULL, Case, Figures, Goal, Group, Mode, Scale
+from bench.cases.case import FULL, Case, Figures, Goal, Group, Mode, Scale
 from bench.start import all_serve, end_offsets, first_metadata
 from bench.target import LOAD_TIMEOUT_S, Target
 from tests.support.processes.server import Server

@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from bench.case import Case, Figures, Goal, Group, Scale
-from bench.cases import confluent_consume, produce_counted, raw_fetch, raw_produce
+from bench.cases.case import Case, Figures, Goal, Group, Scale
+from bench.cases.page_cache import confluent_consume, produce_counted, raw_fetch, raw_produce
 from bench.target import TIMEOUT_S, Outcome, Target
 from tests.support.processes.ports import free_port
 from tests.support.processes.server import ROOT, Server

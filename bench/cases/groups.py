@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from bench import (
-    cases,
-    cluster_cases,
+from bench.cases import (
+    cluster,
     compaction,
     coordination,
     coordinator_cases,
+    page_cache,
     secured,
     spark,
     spark_etl,
     synced,
     thousand,
 )
-from bench.case import Group, Scale
+from bench.cases.case import Group, Scale
 
 PAGE_CACHE = {"barnabas.log.sync": "os"}  # as Kafka does by default
 CLEANER = {"log.cleaner.backoff.ms": "100"}
@@ -26,10 +26,10 @@ def all_groups(scale: Scale) -> list[Group]:
         Group(
             "Page cache",
             "Neither broker syncs before acknowledging.",
-            tuple(cases.cases()),
+            tuple(page_cache.cases()),
             barnabas=PAGE_CACHE,
             kafka={},
-            warm_up=cases.warm_up,
+            warm_up=page_cache.warm_up,
         ),
         Group(
             "Synced",
@@ -43,14 +43,14 @@ def all_groups(scale: Scale) -> list[Group]:
         *secured.groups(PAGE_CACHE),
         Group(
             "Groups and transactions",
-            "Neither broker syncs before acknowledging. Members of `bench.members` implement the protocol, "
+            "Neither broker syncs before acknowledging. Members of `bench.loads.members` implement the protocol, "
             "transactions are confluent-kafka's. p50 of a join is the time until all 100 partitions have an owner.",
             tuple(coordination.cases()),
             barnabas=PAGE_CACHE | coordination.SETTINGS,
             kafka=coordination.SETTINGS,
             warm_up=coordination.warm_up,
         ),
-        cluster_cases.group(PAGE_CACHE, coordinator_cases.cases()),
+        cluster.group(PAGE_CACHE, coordinator_cases.cases()),
         Group(
             "Compaction",
             "Neither broker syncs before acknowledging; their cleaners check for dirty logs every 100 ms. Topics have "

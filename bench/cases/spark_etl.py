@@ -4,7 +4,7 @@ Both read JSON records, of which one in a hundred is invalid, and write typed Pa
 record, exactly once. Invalid records are written to another topic with the reason in a header. `run s` excludes the
 start of the session; `whole s` is the duration of the whole process.
 
-python -m bench.spark_etl HOST:PORT TOPIC LETTERS FOLDER       # runs the plain job
+python -m bench.cases.spark_etl HOST:PORT TOPIC LETTERS FOLDER       # runs the plain job
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.case import Case, Figures, Goal, Group, Mode, Scale
+from bench.cases.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.target import Target
 from tests.support.jvm.jars import fetch
 from tests.support.processes.server import ROOT
@@ -99,7 +99,7 @@ def _pipeline(bootstrap: str, topic: str, letters: str, folder: Path) -> float:
 
 
 def _plain(bootstrap: str, topic: str, letters: str, folder: Path) -> float:
-    output = _run(["bench.spark_etl", bootstrap, topic, letters, str(folder)])
+    output = _run(["bench.cases.spark_etl", bootstrap, topic, letters, str(folder)])
     return float(output.strip().splitlines()[-1].removeprefix("seconds="))
 
 

@@ -1,6 +1,6 @@
 """A share group of confluent-kafka's consumers, run as a separate process; prints the same lines as `load.c`.
 
-python -m bench.share_load HOST:PORT TOPIC COUNT CONSUMERS
+python -m bench.loads.share_load HOST:PORT TOPIC COUNT CONSUMERS
 
 Every consumer polls, which acknowledges the records of the previous poll, until the group has received COUNT records.
 """
@@ -15,7 +15,7 @@ import uuid
 from confluent_kafka import ShareConsumer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from bench.confluent_load import TIMEOUT_S, result
+from bench.loads.confluent_load import TIMEOUT_S, result
 
 
 class GroupConsumer:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from bench.case import Figures, Scale
+from bench.cases.case import Figures, Scale
 from bench.target import TIMEOUT_S, Target
 from tests.support.requests import frames
 

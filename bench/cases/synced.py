@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.case import Case, Figures, Goal, Scale
-from bench.cases import produce_counted
+from bench.cases.case import Case, Figures, Goal, Scale
+from bench.cases.page_cache import produce_counted
 from bench.target import Target
 from tests.support.requests import frames
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
-from bench.by_time import read_by_time
-from bench.case import Case, Figures, Goal, Group, Mode, Scale
+from bench.cases.by_time import read_by_time
+from bench.cases.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.start import first_metadata
 from bench.target import Outcome, Target
 from tests.support.requests import frames

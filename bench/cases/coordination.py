@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
-from bench.case import Case, Figures, Goal, Group, Mode, Scale
-from bench.members import CommittingMember, Member, run_until_assigned
+from bench.cases.case import Case, Figures, Goal, Group, Mode, Scale
+from bench.loads.members import CommittingMember, Member, run_until_assigned
 from bench.start import committed_offsets, find_coordinators, first_metadata
 from bench.target import Outcome, Target
 from tests.support.processes.server import Server
@@ -31,13 +31,13 @@ SETTINGS = {
         "session.timeout.ms": "2000",
     }.items()
 } | {"group.min.session.timeout.ms": "2000"}
-"""The heartbeat interval (default 5 s) and the session timeout of the classic members of `bench.members`. With longer
-sessions a killed member would be replaced later."""
+"""The heartbeat interval (default 5 s) and the session timeout of the classic members of `bench.loads.members`.
+With longer sessions a killed member would be replaced later."""
 
 
 def _members(target: Target, protocol: str, members: int, rounds: int, *more: str) -> Outcome:
     topic = target.create(PARTITIONS)
-    command = [sys.executable, "-m", "bench.members", target.server.bootstrap, topic, str(PARTITIONS), protocol]
+    command = [sys.executable, "-m", "bench.loads.members", target.server.bootstrap, topic, str(PARTITIONS), protocol]
     outcome = target.run([*command, str(members), str(rounds), *more])
     target.delete(topic)
     return outcome
@@ -69,7 +69,7 @@ def commits(target: Target, scale: Scale, *, connections: int) -> Figures:
 def transactions(target: Target, scale: Scale, *, producers: int, records: int) -> Figures:
     """Commit transactions one after the other with confluent-kafka."""
     topic = target.create(1)
-    command = [sys.executable, "-m", "bench.transaction_load", "commit", target.server.bootstrap, topic]
+    command = [sys.executable, "-m", "bench.loads.transaction_load", "commit", target.server.bootstrap, topic]
     outcome = target.run([*command, *map(str, (producers, records, scale.warmup_s, scale.seconds))])
     target.delete(topic)
     return _per_second("txn/s", outcome)
@@ -89,7 +89,7 @@ def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
     source, copy = target.create(1), target.create(1)
     batch, in_batch = frames.batch(64 << 10, RECORD_BYTES)
     target.send(frames.produce(source, 0, batch) for _ in range(count // in_batch + 1))
-    command = [sys.executable, "-m", "bench.transaction_load", "copy", target.server.bootstrap, source, copy]
+    command = [sys.executable, "-m", "bench.loads.transaction_load", "copy", target.server.bootstrap, source, copy]
     outcome = target.run([*command, str(count), str(records)])
     for topic in (source, copy):
         target.delete(topic)
@@ -99,7 +99,7 @@ def exactly_once(target: Target, scale: Scale, *, records: int) -> Figures:
 def share(target: Target, scale: Scale, *, consumers: int) -> Figures:
     """Consume and acknowledge records of 100 bytes in a share group; six partitions, confluent-kafka."""
     topic, _ = target.fill(6, 100, max(2, scale.shared * 120 // 1_000_000))
-    command = [sys.executable, "-m", "bench.share_load", target.server.bootstrap, topic]
+    command = [sys.executable, "-m", "bench.loads.share_load", target.server.bootstrap, topic]
     outcome = target.run([*command, str(scale.shared), str(consumers)])
     return {"msg/s": outcome.requests / outcome.seconds, "CPU us/op": outcome.cpu_s / outcome.requests * 1e6}
 

@@ -1,6 +1,6 @@
 """Group members that implement the protocol, many in one process, so that no client library is measured.
 
-python -m bench.members HOST:PORT TOPIC PARTITIONS classic|consumer MEMBERS ROUNDS [kill]
+python -m bench.loads.members HOST:PORT TOPIC PARTITIONS classic|consumer MEMBERS ROUNDS [kill]
 
 All members of a new group join at the same time. A round ends when every partition has one owner; with `kill`, a tenth
 of the members then disconnects, and the time until the others own all partitions is measured. Members send a heartbeat
@@ -27,7 +27,7 @@ from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubs
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
-from bench.confluent_load import TIMEOUT_S, result
+from bench.loads.confluent_load import TIMEOUT_S, result
 
 SESSION_MS = 2_000
 LONG_SESSION_MS = 1_800_000

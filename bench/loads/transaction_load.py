@@ -1,7 +1,7 @@
 """Transactions with confluent-kafka, run as a separate process; prints the same lines as `load.c`, per transaction.
 
-python -m bench.transaction_load commit HOST:PORT TOPIC PRODUCERS RECORDS WARMUP_S SECONDS
-python -m bench.transaction_load copy HOST:PORT TOPIC TARGET COUNT RECORDS
+python -m bench.loads.transaction_load commit HOST:PORT TOPIC PRODUCERS RECORDS WARMUP_S SECONDS
+python -m bench.loads.transaction_load copy HOST:PORT TOPIC TARGET COUNT RECORDS
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import uuid
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.confluent_load import TIMEOUT_S, result
+from bench.loads.confluent_load import TIMEOUT_S, result
 
 RECORD_BYTES = 100
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from bench.case import Case, Figures, Goal, Scale
+from bench.cases.case import Case, Figures, Goal, Scale
 from bench.target import Target
 from tests.support.spark.connector_session import spark_session
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
 
-from bench.case import Case, Figures, Goal, Scale
+from bench.cases.case import Case, Figures, Goal, Scale
 from bench.target import LOAD_TIMEOUT_S, Outcome, Target
 from tests.support.requests import frames
 

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas.client.admin.reassignments import reassign
 from barnabas.client.cluster import Cluster
-from bench.case import Case, Figures, Goal, Group, Mode, Scale
+from bench.cases.case import Case, Figures, Goal, Group, Mode, Scale
 from bench.target import Target
 from tests.support.processes.served_cluster import BarnabasCluster, KafkaCluster
 from tests.support.requests import frames
