@@ -337,15 +337,16 @@ def served_versions(api_key: ApiKey) -> tuple[int, int]:
 class Routes:
     """The routes of one kind of listener, each made when it is first needed."""
 
-    __slots__ = ("_listener", "_routes")
+    __slots__ = ("_listener", "known")
 
     def __init__(self, listener: str) -> None:
         self._listener = listener
-        self._routes: dict[int, Route] = {}
+        self.known: dict[int, Route] = {}
+        """By API key << 16 | version: the routes that were used before."""
 
     def find(self, api_key: int, api_version: int) -> Route:
         """The route of a request. ProtocolError if its API or version is not served here."""
-        route = self._routes.get(api_key << 16 | api_version)
+        route = self.known.get(api_key << 16 | api_version)
         if route is not None:
             return route
         try:
@@ -357,7 +358,7 @@ class Routes:
         first, last = served_versions(key)
         if not first <= api_version <= last:
             raise ProtocolError(f"{key.name} version {api_version} is not served (only {first} to {last})")
-        route = self._routes[api_key << 16 | api_version] = Route(key, api_version, self._listener)
+        route = self.known[api_key << 16 | api_version] = Route(key, api_version, self._listener)
         return route
 
 

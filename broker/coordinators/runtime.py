@@ -237,6 +237,11 @@ class CoordinatorRuntime(Generic[C]):
 
     # ---- the coordinator of a key
 
+    @property
+    def has_topic(self) -> bool:
+        """Whether the internal topic exists, with its partitions open."""
+        return self._services.has_topic(self.topic)
+
     def ensure_topic(self, then: Callable[[KafkaError | None], None]) -> None:
         """Create the internal topic unless it exists; then call `then`, with COORDINATOR_NOT_AVAILABLE if that failed.
 
@@ -272,15 +277,16 @@ class CoordinatorRuntime(Generic[C]):
 
         KafkaError COORDINATOR_NOT_AVAILABLE if none has it.
         """
-        topic = self._services.image().topics.get(self.topic)
+        services = self._services
+        topic = services.image().topics.get(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} was deleted.")
-        partition_count = self._partition_count or len(topic.partitions)
-        index = coordinator_partition(key, partition_count)
+        index = coordinator_partition(key, self._partition_count or len(topic.partitions))
         leader = topic.partitions[index].leader
         if leader < 0:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} has no leader.")
-        if (self.topic, index) in self._services.partitions.offline and leader == self._services.config.node_id:
+        offline = services.partitions.offline
+        if offline and (self.topic, index) in offline and leader == services.config.node_id:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} is offline.")
         return leader
 
@@ -311,7 +317,8 @@ class CoordinatorRuntime(Generic[C]):
         return (shard.coordinator for shard in self._shards.values())
 
     def _shard_of(self, key: str) -> Shard[C]:
-        index = self.partition_of(key)
+        count = self._partition_count
+        index = coordinator_partition(key, count) if count else self.partition_of(key)
         return self._shards.get(index) or self._shard(index)
 
     def _shard(self, index: int) -> Shard[C]:
@@ -410,9 +417,11 @@ class CoordinatorRuntime(Generic[C]):
     # ---- results
 
     def _process(self, shard: Shard[C], result: Result, at: Moment) -> None:
-        """Append, replay and answer a result; then handle the deadlines that have passed, and set the timer."""
+        """Append, replay and answer a result; then set the timer again if there is an earlier deadline."""
         self._append_and_reply(shard, result, at)
-        self._continue(shard, at)
+        timer = shard.timer
+        if timer is None or timer.callback is None or shard.coordinator.timers.has_earlier:
+            self._continue(shard, at)
 
     def _continue(self, shard: Shard[C], at: Moment) -> None:
         """Handle the deadlines that have passed, and set the timer of the next one, also after a failure."""
@@ -451,12 +460,13 @@ class CoordinatorRuntime(Generic[C]):
             self._continue(shard, self._moment())
 
     def _append_and_reply(self, shard: Shard[C], result: Result, at: Moment) -> None:
-        try:
-            result = self._append(shard, result, at)
-        except Exception as error:
-            self._fail(shard, "Appending or replaying records", error)
-            release_replies(result.failed_replies(ErrorCode.NOT_COORDINATOR), self._loop)
-            return
+        if result.records:
+            try:
+                result = self._append(shard, result, at)
+            except Exception as error:
+                self._fail(shard, "Appending or replaying records", error)
+                release_replies(result.failed_replies(ErrorCode.NOT_COORDINATOR), self._loop)
+                return
         log = shard.partition.log
         if log.high_watermark == log.log_end_offset:
             self._finish(shard, result)
@@ -466,12 +476,10 @@ class CoordinatorRuntime(Generic[C]):
             shard.partition.when_committed(log.log_end_offset - 1, lambda error: self._decided(shard, result, error))
 
     def _append(self, shard: Shard[C], result: Result, at: Moment) -> Result:
-        """Append and replay the records of a result, if it has any; returns the result that is to be answered.
+        """Append and replay the records of a result; returns the result that is to be answered.
 
         Any exception means that the coordinator may differ from its log.
         """
-        if not result.records:
-            return result
         try:
             first_offset = append_records(shard.partition, shard.leader_epoch, result, at, self.codec)
         except KafkaError as error:
