@@ -61,7 +61,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_few_elements", "_known_routes", "_max_elements", "_routes", "_small")
+    __slots__ = ("_admits", "_broker", "_few_elements", "_max_elements", "_routes", "_small")
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -70,13 +70,12 @@ class Dispatcher:
         """
         self._broker = broker
         self._routes = routes or ROUTES[listener]
-        self._known_routes = self._routes.known
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._few_elements = min(FEW_ELEMENTS, self._max_elements)
         self._small = min(LARGE_REQUEST_BYTES, self._max_elements)  # a request of fewer bytes has fewer elements
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:  # noqa: C901 - inlined
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
         if connection.authenticator is not None and not (self._admits or self._import_admits())(
             self._broker, self._routes, connection, frame, _serve
@@ -89,7 +88,7 @@ class Dispatcher:
             api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
         except Exception:
             raise ProtocolError("a request shorter than its header") from None
-        route = self._known_routes.get(api_key << 16 | api_version)
+        route = self._routes.known.get(api_key << 16 | api_version)
         if route is None:
             route, frame, client_id_size = _new_route(
                 self._routes, api_key, api_version, correlation_id, frame, client_id_size
@@ -106,13 +105,27 @@ class Dispatcher:
         if position >= size:
             _check_header(position, size, route)
         request = None
-        if route.read_usual is not None and quotas is None:
-            request = route.read_usual(frame, position)
+        if route.serve_usual is not None and quotas is None:
+            request = route.serve_usual(broker, connection, frame, position, correlation_id)
+            if type(request) is bytes:
+                if request:
+                    connection.out.append(request)
+                    connection.out_bytes += len(request)
+                if request_logger.isEnabledFor(logging.DEBUG):
+                    _log_request(connection, client_id, route)
+                return
+        if broker.loop.gathered:
+            broker.loop.write_gathered()  # any other request sees what was gathered before it
         if request is None:
-            if size <= self._small and route.request_is_flexible and not frame[position]:
-                request = route.request_codec.parse(frame, position + 1)[0]  # nearly always
-            else:
-                request = self._parse(route, frame, position, client_id)
+            try:
+                if size <= self._small and route.request_is_flexible and not frame[position]:
+                    request = route.request_codec.parse(frame, position + 1)[0]  # nearly always
+                else:
+                    request = self._parse(route, frame, position, client_id)
+            except IndexError:
+                raise ProtocolError("a request shorter than its header") from None
+            except MemoryError:
+                raise no_memory(route, client_id, size) from None
         context = RequestContext(
             broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
         )
@@ -121,8 +134,7 @@ class Dispatcher:
 
             context = metered(context, quotas, size, since)
         if request_logger.isEnabledFor(logging.DEBUG):
-            peer = (connection.peer_host, connection.peer_port)
-            request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
+            _log_request(connection, client_id, route)
         if request is None:
             large = LargeRequest(route, context, self._max_elements)
             _begin(large.serve(frame, position), route, large, context)
@@ -132,18 +144,13 @@ class Dispatcher:
     def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
         """The request of a frame; `position` is the one after the client id. None: it is parsed between the turns."""
         size = len(frame)
-        try:
-            if size <= self._small:
-                if route.request_is_flexible:
-                    position = _after_tagged_fields(frame, position) if frame[position] else position + 1
-                return route.request_codec.parse(frame, position)[0]
-            if size > LARGE_REQUEST_BYTES:
-                return self._parse_few(route, frame, position)
-            return parse_within(route, frame, position, self._max_elements, client_id)
-        except IndexError:
-            raise ProtocolError("a request shorter than its header") from None
-        except MemoryError:
-            raise no_memory(route, client_id, size) from None
+        if size <= self._small:
+            if route.request_is_flexible:
+                position = _after_tagged_fields(frame, position) if frame[position] else position + 1
+            return route.request_codec.parse(frame, position)[0]
+        if size > LARGE_REQUEST_BYTES:
+            return self._parse_few(route, frame, position)
+        return parse_within(route, frame, position, self._max_elements, client_id)
 
     def _parse_few(self, route: Route, frame: memoryview, position: int) -> Message | None:
         """The request of a large frame, None if it has many elements, or tagged fields in its header."""
@@ -162,6 +169,11 @@ class Dispatcher:
 
         self._admits = is_admitted
         return is_admitted
+
+
+def _log_request(connection: Connection, client_id: str | None, route: Route) -> None:
+    peer = (connection.peer_host, connection.peer_port)
+    request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, route.api_version)
 
 
 def _serve(route: Route, request: Message, context: RequestContext) -> None:

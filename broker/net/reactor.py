@@ -205,7 +205,11 @@ class Reactor:
         loop = self._loop
         try:
             if len(events) != 1 or self._rotation or not self._serve_one(events[0]):
+                loop.is_gathering = len(events) > 1
                 self._serve(events)
+                loop.is_gathering = False
+                if loop.gathered:
+                    loop.write_gathered()
             if loop.callbacks:
                 loop.end_turn()
             self._send_queued()
@@ -214,7 +218,7 @@ class Reactor:
                 self._loop.end_turn()
                 self._send_queued()
         finally:
-            self._in_turn = False
+            self._in_turn = loop.is_gathering = False
         return True
 
     def _serve_one(self, event: tuple[object, int]) -> bool:
@@ -281,6 +285,8 @@ class Reactor:
 
     def _serve_other(self, target: object) -> None:
         """Serve a listener, or a descriptor that was given to `watch`."""
+        if self._loop.gathered:
+            self._loop.write_gathered()
         try:
             if isinstance(target, Listener):
                 self.acceptor.accept(target)
@@ -463,7 +469,9 @@ class Reactor:
         except Exception as error:
             self._failed(channel, error)
             return
-        self._queue(channel)
+        if not channel.is_queued:
+            channel.is_queued = True
+            self._to_flush.append(channel)
 
     def _failed(self, channel: Channel, error: Exception) -> None:
         """Close a connection because of an error of its peer, of its socket, or a bug."""
@@ -483,6 +491,8 @@ class Reactor:
             self._refuse(channel, error)
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
+        if self._loop.gathered:
+            self._loop.write_gathered()
         connection = channel.connection
         peer = (connection.peer_host, connection.peer_port)
         self._refusals.line(connection.peer_host, "Closing the connection from %s:%d: %s", *peer, error)
@@ -511,10 +521,12 @@ class Reactor:
 
     def _send_queued(self) -> None:
         """Send responses for `SEND_S` at most; the others are sent later, in the next turn at the latest."""
+        loop = self._loop
+        if loop.gathered:
+            loop.write_gathered()
         queue = self._to_flush
         if not queue:
             return
-        loop = self._loop
         if len(queue) == 1 and not loop.callbacks:
             self._send(queue.popleft())
             if not (queue or loop.callbacks):
