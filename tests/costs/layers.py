@@ -96,7 +96,6 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     ("storage/files.py", "FileSlice", "fetch"),
     ("storage/files.py", "File.read", "fetch"),
     ("storage/files.py", "Files.read_at", "fetch"),
-    ("storage/files.py", "Files.is_cached", "fetch"),
     ("storage/files.py", "Files.sync", "flush"),
     ("storage/files.py", "_pread_all", "fetch"),
     ("storage/offset_index.py", "OffsetIndex.lookup", "fetch"),

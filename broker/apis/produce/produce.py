@@ -119,10 +119,12 @@ def _serve_usual(
     if broker.authorizer is not None and known.name not in connection.granted_topics.get(_WRITE, ()):
         return request
     records: memoryview = request.records  # type: ignore[assignment]
-    partition = broker.partitions.find_leader(known.topic, known.topic_id, known.index)
+    try:
+        partition = broker.partitions.get_leader(known.name, known.index)
+    except KafkaError:
+        return request
     if (
-        partition is None
-        or not partition.leads_alone
+        not partition.leads_alone
         or partition.is_internal
         or partition.flush_policy is not None
         or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
@@ -321,13 +323,10 @@ def _unfinished(
 
 def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
     """The partition to append to. KafkaError if it is not served here, internal, or may not be written to."""
-    partitions = ctx.broker.partitions
     if ctx.refused_topics and _named(ctx, topic) in ctx.refused_topics:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        partition = partitions.get_leader_by_id(topic.topic_id, index)
-    else:
-        partition = partitions.get_leader(topic.name, index)
+    name = topic.topic_id if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name
+    partition = ctx.broker.partitions.get_leader(name, index)
     if partition.is_internal and ctx.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients may not write to {partition.topic}.")
     return partition
