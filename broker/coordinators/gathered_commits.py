@@ -19,14 +19,13 @@ from barnabas.wire.batches.batch_builder import batch_of_bodies
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
-
     from barnabas.broker.coordinators.groups import GroupCoordinators
     from barnabas.broker.coordinators.shard import Shard
     from barnabas.broker.net.connection import Connection
     from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.machine import Moment
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 
 MOST_BYTES: Final = 64 * 1024
 """How many bytes of records are gathered at most."""
