@@ -1,4 +1,4 @@
-"""The collector: one thread that samples a cluster while somebody looks, within a share of a core.
+"""The collector: a thread that samples a cluster while somebody looks, within a share of a core.
 
 It starts with the first look and pauses `PAUSE_AFTER_S` after the last one; series have a gap for the time between.
 Each kind of question has an interval. A slice is one request and the storing of its answer; after a slice the thread
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Condition, Lock, Thread
 from time import monotonic, thread_time, time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.client.errors import ClientError
 from barnabas.console.collector.figures import Figures
@@ -23,12 +23,17 @@ from barnabas.wire.errors import KafkaError, ProtocolError
 if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
 
+T = TypeVar("T")
+
 INTERVAL_S: Final = 2.0
 PAUSE_AFTER_S: Final = 30.0
 SHARE: Final = 0.05
 """Of a core."""
 BURST_S: Final = 0.25
 """CPU seconds that may be spent at once after a rest: the first round of a small cluster needs no rest."""
+FIRST_S: Final = 5.0
+"""How long a reader waits for the first sample, seconds."""
+MAX_COLLECTORS: Final = 8
 REFUSED_S: Final = 30.0
 """How long a question that the cluster refuses is not asked again, seconds."""
 
@@ -77,6 +82,18 @@ class Collector:
         with self._changed:
             self._changed.wait_for(lambda: self._sampled > count or self.failure or self._is_closing, timeout_s)
             return self._sampled
+
+    def read(self, view: Callable[[Figures, float], T]) -> T:
+        """What `view` makes of the figures and the time (seconds since 1970), under the lock; waits for a first sample.
+
+        `ClientError` with the sentence if the cluster cannot be asked and there are no figures yet.
+        """
+        self.look()
+        self.wait_for_sample(0, FIRST_S)
+        with self.lock:
+            if self.failure and not self.figures.brokers:
+                raise ClientError(self.failure)
+            return view(self.figures, time())
 
     def close(self) -> None:
         """End the thread and its connections; waits for the request that is under way."""
@@ -170,3 +187,41 @@ class Collector:
         if seconds > 0:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closing, seconds)
+
+
+class Collectors:
+    """One collector for each user of a console: each sees what the broker lets this user see.
+
+    At most `MAX_COLLECTORS`; the one that was looked at longest ago is closed for another.
+    """
+
+    def __init__(self) -> None:
+        self._by_user: dict[str, Collector] = {}
+        self._lock = Lock()
+
+    def of(self, user: str, open_cluster: Callable[[], Cluster]) -> Collector:
+        """The collector of a user, running."""
+        dropped = None
+        with self._lock:
+            collector = self._by_user.pop(user, None)
+            if collector is None:
+                collector = Collector(open_cluster)
+                if len(self._by_user) >= MAX_COLLECTORS:
+                    dropped = self._by_user.pop(next(iter(self._by_user)))
+            self._by_user[user] = collector  # the last one was looked at last
+        if dropped is not None:
+            dropped.close()
+        collector.look()
+        return collector
+
+    def forget(self, user: str) -> None:
+        """End the collector of a user who has logged out."""
+        with self._lock:
+            collector = self._by_user.pop(user, None)
+        if collector is not None:
+            collector.close()
+
+    def close(self) -> None:
+        """End all."""
+        for user in list(self._by_user):
+            self.forget(user)
