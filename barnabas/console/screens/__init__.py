@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import topics
+from barnabas.console.screens import figures, topics, transactions
+from barnabas.console.screens.groups import listing, offsets, one
 
 
 @dataclass(frozen=True)
@@ -21,4 +22,8 @@ class Screen:
         return path == self.path or path.startswith(self.path.rstrip("/") + "/")
 
 
-SCREENS = (Screen("Topics", "/topics", (topics,)),)
+SCREENS = (
+    Screen("Topics", "/topics", (topics,)),
+    Screen("Groups", "/groups", (figures, listing, one, offsets)),
+    Screen("Transactions", "/transactions", (transactions,)),
+)
