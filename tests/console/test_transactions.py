@@ -12,9 +12,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.groups.consumer_groups import commit_offsets
 from barnabas.client.producer import Producer
 from tests.support.console.browser import Browser
-from tests.support.console.groups import write, write_in_transaction
+from tests.support.console.groups import hang, write, write_in_transaction
 from tests.support.console.running import RunningConsole
-from tests.support.requests.transactions import hang
 from tests.support.waiting import wait_for
 
 
@@ -73,7 +72,10 @@ def test_a_hanging_transaction_is_found_and_aborted(console: RunningConsole, clu
     shown = console.json(f"/hanging?search=true&topic={topic}&idle_s=0")
     assert [(row["topic"], row["partition"], row["start_offset"]) for row in shown["hanging"]] == [(topic, 0, 0)]
     assert "Since offset" in console.text(f"/hanging?search=true&topic={topic}&idle_s=0")
-    assert "no transaction is open" in console.act("/hanging/abort", 404, topic=topic, partition=0, start_offset=9)["error"]
+    assert (
+        "no transaction is open"
+        in console.act("/hanging/abort", 404, topic=topic, partition=0, start_offset=9)["error"]
+    )
     console.act("/hanging/abort", topic=topic, partition=0, start_offset=0)
     (state,) = describe_producers(cluster, [(topic, 0)])[topic, 0]
     assert state.current_txn_start_offset == -1
