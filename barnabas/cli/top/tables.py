@@ -188,7 +188,7 @@ def _brokers(view: OverviewView) -> Table:
             row.broker, row.cpu or 0.0, row.memory or 0.0, row.disk or 0.0,
             row.messages_per_s or 0.0, row.bytes_per_s or 0.0, row.leaders, state,
         )  # fmt: skip
-        children = (f"up {duration(row.uptime_s)}",) if row.uptime_s is not None else ()
+        children: tuple[str, ...] = (f"up {duration(row.uptime_s)}",) if row.uptime_s is not None else ()
         if row.failure:
             children += (row.failure,)
         rows.append(Row(str(row.broker), texts, values, children, "bad" if row.answers is False else ""))

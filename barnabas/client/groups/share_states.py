@@ -15,8 +15,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.wire.messages.groups.share_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateRequestPartitionData,
     ReadShareGroupStateResponse,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, no_such, raise_for
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.streams_groups import (
+from barnabas.wire.messages.groups.streams_groups import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     StreamsGroupDescribeResponseTaskIds,

@@ -11,8 +11,8 @@ from barnabas.client.groups.member import GroupMember
 from barnabas.client.producer import Producer
 from barnabas.wire.batches.records import build_batch
 from barnabas.wire.clients.partitioners import RoundRobin
-from barnabas.wire.messages import share_groups as share
-from barnabas.wire.messages import streams_groups as streams
+from barnabas.wire.messages.groups import share_groups as share
+from barnabas.wire.messages.groups import streams_groups as streams
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.support.waiting import wait_for
 
