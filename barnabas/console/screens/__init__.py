@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import configs, figures
+from barnabas.console.screens import configs, figures, transactions
+from barnabas.console.screens.groups import listing, offsets, one
 from barnabas.console.screens.topics import changes as topic_changes
 from barnabas.console.screens.topics import listing as topic_listing
 from barnabas.console.screens.topics import topic
@@ -26,5 +27,7 @@ class Screen:
 
 SCREENS = (
     Screen("Topics", "/topics", (topic_listing, topic, topic_changes, figures)),
+    Screen("Groups", "/groups", (listing, one, offsets)),
+    Screen("Transactions", "/transactions", (transactions,)),
     Screen("Configs", "/configs", (configs,)),
 )
