@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import figures, topics, transactions
+from barnabas.console.screens import configs, figures, transactions
 from barnabas.console.screens.groups import listing, offsets, one
+from barnabas.console.screens.topics import changes as topic_changes
+from barnabas.console.screens.topics import listing as topic_listing
+from barnabas.console.screens.topics import topic
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,8 @@ class Screen:
 
 
 SCREENS = (
-    Screen("Topics", "/topics", (topics,)),
-    Screen("Groups", "/groups", (figures, listing, one, offsets)),
+    Screen("Topics", "/topics", (topic_listing, topic, topic_changes, figures)),
+    Screen("Groups", "/groups", (listing, one, offsets)),
     Screen("Transactions", "/transactions", (transactions,)),
+    Screen("Configs", "/configs", (configs,)),
 )
