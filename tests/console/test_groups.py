@@ -132,6 +132,7 @@ def test_groups_in_the_browser(browser: Browser, cluster: Cluster, topic: str) -
     commit_offsets(cluster, group, {(topic, partition): 1 for partition in range(3)})
     browser.open("/groups")
     browser.fill("[data-search]", group)
+    wait_for(lambda: len(browser.all("tbody tr")) == 1, "the table has the group alone")
     browser.click(f"a[href='/groups/{group}']")
     browser.shows("Members")
     browser.one("[data-chart] canvas")  # the collector has samples of it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -86,6 +87,7 @@ def _watch(collector: Collector, clients: _Clients | None) -> None:
     from barnabas.cli.top.frame import State, draw, press
     from barnabas.terminal.keys import full_screen
 
+    logging.getLogger("barnabas").addHandler(logging.NullHandler())  # nothing is written over the screen
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     state = State(has_colour=has_colour(sys.stdout), is_unicode=encoding == "utf8")
     shown: Snapshot | None = None
