@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.console.clusters import Clusters
 from barnabas.console.collector.collector import Collector, Collectors
 from barnabas.console.guard.sessions import Sessions
+from barnabas.console.jobs import Jobs
 
 if TYPE_CHECKING:
     from barnabas.console.guard.sessions import Session
@@ -22,6 +23,7 @@ class Console:
         self.clusters = Clusters(settings)
         self.sessions = Sessions(settings)
         self.collectors = Collectors()
+        self.jobs = Jobs()
 
     def start(self) -> None:
         """Start what runs in the background."""
