@@ -50,7 +50,9 @@ def _lags_are_seen_and_offsets_are_changed(console: RunningConsole, cluster: Clu
 
 def _a_transaction_is_seen_and_aborted(console: RunningConsole, cluster: Cluster) -> None:
     write_in_transaction(cluster, "orders", "pay")
-    wait_for(lambda: console.json("/transactions")["open"], "the collector has the transaction")
+    wait_for(
+        lambda: any(row["held"] for row in console.json("/transactions")["open"]), "the collector has the transaction"
+    )
     (row,) = console.json("/transactions")["open"]
     assert (row["transactional_id"], row["state"]) == ("pay", "Ongoing")
     assert [(part["topic"], part["held"], part["groups"]) for part in row["partitions"]] == [("orders", 1, ["readers"])]

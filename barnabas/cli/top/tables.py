@@ -166,7 +166,7 @@ def _transactions(figures: Figures, now_s: float) -> Table:
         )
         age = "-" if row.age_s is None else duration(row.age_s)
         texts = (printable(row.transactional_id), row.state, age, amount(row.held), str(len(row.partitions)))
-        values = (row.transactional_id, row.state, row.age_s or 0.0, row.held, len(row.partitions))
+        values = (row.transactional_id, row.state, row.age_s or 0.0, row.held or 0, len(row.partitions))
         rows.append(Row(row.transactional_id, texts, values, children, "warn" if row.held else ""))
     columns = (
         Column("TRANSACTION"), Column("STATE", 13), Column("OPEN FOR", 12, True), Column("HOLDS", 8, True),

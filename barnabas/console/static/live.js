@@ -1,5 +1,6 @@
 // Charts and figures of an open page, from one stream of events: `data-live` has its URL, `data-chart` and `data-text`
 // inside it name what an event's `charts` and `texts` have. A chart has lines over times in seconds; uPlot draws it.
+// With `data-live-query` the stream gets the page's own query; the table is loaded again when `data-rows` is outdated.
 "use strict";
 (() => {
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -49,9 +50,26 @@
         if (charts[figure.dataset.chart]) draw(figure, charts[figure.dataset.chart]);
       }
     };
-    const stream = new EventSource(live.dataset.live);
-    stream.onmessage = (event) => {
+    let stream, query;
+    const connect = () => {
+      stream?.close();
+      query = location.search;
+      stream = new EventSource(live.dataset.live + ("liveQuery" in live.dataset ? query : ""));
+      stream.onmessage = receive;
+    };
+    const loadRows = async () => {
+      const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+      const [fresh, shown] = [page.querySelector("[data-rows]"), live.querySelector(".rows")];
+      if (!fresh || location.search !== query) return;
+      const rows = document.adoptNode(fresh.querySelector(".rows"));
+      rows.setAttribute("aria-live", "off");
+      shown.replaceWith(rows);
+      live.dataset.rows = fresh.dataset.rows;
+    };
+    const receive = (event) => {
+      if ("liveQuery" in live.dataset && location.search !== query) return connect(); // a search has changed the page
       const sample = JSON.parse(event.data);
+      if (sample.rows && sample.rows !== live.dataset.rows) loadRows();
       Object.assign(charts, sample.charts);
       show();
       for (const element of live.querySelectorAll("[data-text]")) {
@@ -66,6 +84,7 @@
       for (const figure of live.querySelectorAll("[data-chart]")) { figure.plot?.destroy(); figure.plot = null; figure.querySelector(".plot")?.remove(); }
       show();
     };
+    connect();
     document.addEventListener("theme", again);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
     addEventListener("resize", () => {
