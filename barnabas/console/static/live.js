@@ -25,7 +25,7 @@
       const [grid, text, palette] = [style("--edge"), style("--quiet"), colours()];
       const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
       figure.plot = new uPlot({
-        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, legend: { live: true },
+        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, padding: [null, 26, null, null],
         series: [{ value: (_plot, second) => (second == null ? "–" : clock(second)) },
           ...chart.lines.map((line, index) => ({
             label: line.label, stroke: palette[index % palette.length], width: 1.5, spanGaps: true, points: { show: chart.times.length < 3 },
@@ -37,7 +37,9 @@
       }, data, at);
       figure.labels = labels;
     }
-    if (figure.plot.cursor.idx == null) figure.plot.setLegend({ idx: chart.times.length - 1 }, false); // the newest values
+    setTimeout(() => { // the newest values, once uPlot has drawn, unless the pointer is on others
+      if (figure.plot && figure.plot.cursor.idx == null) figure.plot.setLegend({ idx: chart.times.length - 1 }, false);
+    });
     const last = chart.lines.map((line) => `${line.label} ${format.format(line.values.findLast((value) => value != null) ?? 0)}`);
     const unit = figure.dataset.unit ? ` ${figure.dataset.unit}` : "";
     figure.querySelector(".plot").setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}. Now: ${last.join(", ")}${unit}.`);
