@@ -19,7 +19,7 @@ from barnabas.wire.codec.json_form import api_name
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.kit.traffic.names import Named
+    from barnabas.wire.names import Named
     from barnabas.wire.api_keys import ApiKey
     from barnabas.wire.errors import ErrorCode
 
