@@ -22,7 +22,7 @@ MAX_ALL_BYTES: Final = 64 * 1024 * 1024
 BODY_S: Final = 30.0
 """How long a body may take, seconds."""
 MAX_FIELDS: Final = 2_000
-CSRF_FIELD: Final = "csrf_token"
+CSRF_FIELD: Final = "csrf"
 
 
 class RefusedError(Exception):

@@ -6,7 +6,7 @@ Header lines are limited by h11 (64 KiB), bodies by `barnabas.console.guard.bodi
 
 from __future__ import annotations
 
-import asyncio
+import asyncio  # noqa: TID251 - the loop of uvicorn
 import logging
 from typing import ClassVar, Final
 

@@ -1,21 +1,23 @@
 """The guard: an ASGI middleware around the whole console, which every request passes.
 
-In this order: the headers of the response, `Host`, method, `Origin`, session, body, `--read-only`, CSRF token. A request
-that is refused gets one sentence and never reaches the pages. The page finds its session in `request.state.session`.
+In this order: the headers of the response, `Host`, method, `Origin`, session, `--read-only`, body, CSRF token. A
+request that is refused gets one sentence and never reaches the pages. The page finds its session in
+`request.state.session`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
+import anyio.to_thread
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from barnabas.console.guard.addresses import AllowedHosts, is_same_origin
+from barnabas.client.errors import ClientError
+from barnabas.console.guard.addresses import is_same_origin
 from barnabas.console.guard.bodies import (
     MAX_BODY_BYTES,
     MAX_LOGIN_BYTES,
@@ -25,13 +27,15 @@ from barnabas.console.guard.bodies import (
     replayed,
 )
 from barnabas.console.guard.headers import HSTS, SECURITY_HEADERS
-from barnabas.console.guard.sessions import Session, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from barnabas.client.security.settings import Security
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from barnabas.console.guard.access import Access
+    from barnabas.console.guard.sessions import Session
 
 READING: Final = frozenset({"GET", "HEAD"})
 METHODS: Final = READING | {"POST"}
@@ -44,30 +48,11 @@ STATIC: Final = "/static/"
 CSRF_HEADER: Final = "x-csrf-token"
 READ_ONLY: Final = "This console was started with --read-only: nothing can be changed here."
 
+MAX_AUDIT: Final = 4_000
+"""Characters of a line in the log."""
+
+logger = logging.getLogger("barnabas.console")
 audit_logger = logging.getLogger("barnabas.console.audit")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What the guard of one console asks for."""
-
-    hosts: AllowedHosts
-    cookie: str
-    """The name of the session's cookie: cookies do not know ports, so it has the console's."""
-    shared: Session | None = field(repr=False, default=None)
-    """The session of everybody on a console without log-in."""
-    is_read_only: bool = False
-    has_tls: bool = False
-
-
-def cookie_name(port: int, *, has_tls: bool) -> str:
-    """The cookie of the console on a port; over TLS browsers accept it from this host only, and only by HTTPS."""
-    return f"__Host-barnabas-{port}" if has_tls else f"barnabas-{port}"
-
-
-def shared_session(properties: Mapping[str, str], security: Security | None) -> Session:
-    """The session of a console without log-in: it acts as the user of its configuration, or as nobody."""
-    return Session(None, dict(properties), security, "shared")
 
 
 class Guard:
@@ -76,16 +61,14 @@ class Guard:
     def __init__(
         self,
         app: ASGIApp,
-        rules: Rules,
-        sessions: Sessions,
+        access: Access,
         *,
         bodies: Bodies | None = None,
         refusal: Callable[[Scope, int, str], Response] | None = None,
     ) -> None:
         """`refusal` makes the page of a refused request; a plain text by default."""
         self._app = app
-        self._rules = rules
-        self._sessions = sessions
+        self._access = access
         self._bodies = bodies or Bodies()
         self._refusal = refusal or _plain_refusal
 
@@ -97,23 +80,29 @@ class Guard:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        guarded = self._with_headers(scope, send)
+        guarded = _Answer(scope, send, has_tls=self._access.has_tls)
         try:
             await self._serve(scope, receive, guarded)
         except RefusedError as error:
-            response: Response
-            if scope["path"].startswith(API):
-                response = JSONResponse({"error": str(error)}, error.status)
-            elif error.status == 401 and scope["path"] not in LOGIN_PATHS:
-                response = _to_login(scope)
-            else:
-                response = self._refusal(scope, error.status, str(error))
-            await response(scope, receive, guarded)
+            await self._refused(scope, error)(scope, receive, guarded)
+        except Exception:
+            logger.exception("%s %s failed", scope["method"], scope["path"])
+            if guarded.has_begun:
+                raise
+            failure = RefusedError(500, "The console failed: its log has the details.")
+            await self._refused(scope, failure)(scope, receive, guarded)
+
+    def _refused(self, scope: Scope, error: RefusedError) -> Response:
+        if scope["path"].startswith(API):
+            return JSONResponse({"error": str(error)}, error.status)
+        if error.status == 401 and scope["path"] not in LOGIN_PATHS:
+            return _to_login(scope)
+        return self._refusal(scope, error.status, str(error))
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if len(headers.getlist("host")) != 1 or not self._rules.hosts.allows(host):
+        if len(headers.getlist("host")) != 1 or not self._access.hosts.allows(host):
             raise RefusedError(
                 403,
                 f"The Host header {host[:80]!r} is not an address of this console (--allow-host adds a name): "
@@ -124,6 +113,8 @@ class Guard:
             raise RefusedError(405, f"{method} is not served here; GET reads and POST changes.")
         if method not in READING and not is_same_origin(headers, scope["scheme"], host):
             raise RefusedError(403, "The request comes from a page of another site, so it was not done.")
+        if self._access.is_undecided:
+            await self._decide()
         session, is_bearer = self._session(headers)
         if session is None and not (path in LOGIN_PATHS or path.startswith(STATIC)):
             raise RefusedError(401, "Log in first.")
@@ -133,7 +124,7 @@ class Guard:
                 raise RefusedError(400, f"A {method} request has no body.")
             await self._app(scope, receive, send)
             return
-        if self._rules.is_read_only and path not in SESSION_PATHS:
+        if self._access.settings.read_only and path not in SESSION_PATHS:
             raise RefusedError(403, READ_ONLY)
         body = await self._bodies.read(scope, receive, MAX_BODY_BYTES if session is not None else MAX_LOGIN_BYTES)
         try:
@@ -143,31 +134,43 @@ class Guard:
         finally:
             self._bodies.release(body)
 
+    async def _decide(self) -> None:
+        try:
+            await anyio.to_thread.run_sync(self._access.decide)
+        except ClientError as error:
+            logger.info("Whether people must log in is not known yet: %s", error)
+        except ValueError as error:
+            raise RefusedError(503, str(error)) from None
+
     def _session(self, headers: Headers) -> tuple[Session | None, bool]:
         """The session of a request, and whether it is named by a bearer token, which no page of another site has."""
-        if self._rules.shared is not None:
-            return self._rules.shared, False
+        if self._access.everyone is not None:
+            return self._access.everyone, False
         kind, _, token = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
-            return self._sessions.find(token.strip()), True
-        session_id = _cookie(headers, self._rules.cookie)
-        return (None if session_id is None else self._sessions.find(session_id)), False
+            return self._access.sessions.find(token.strip()), True
+        session_id = _cookie(headers, self._access.cookie)
+        return (None if session_id is None else self._access.sessions.find(session_id)), False
 
-    def _with_headers(self, scope: Scope, send: Send) -> Send:
-        is_static = scope["path"].startswith(STATIC)
 
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in SECURITY_HEADERS.items():
-                    headers[name] = value
-                if self._rules.has_tls:
-                    headers["strict-transport-security"] = HSTS
-                if not is_static:
-                    headers["cache-control"] = "no-store"
-            await send(message)
+class _Answer:
+    """Sends a response with the headers that all have."""
 
-        return send_with_headers
+    def __init__(self, scope: Scope, send: Send, *, has_tls: bool) -> None:
+        self._send = send
+        self._headers = dict(SECURITY_HEADERS)
+        if has_tls:
+            self._headers["strict-transport-security"] = HSTS
+        if not scope["path"].startswith(STATIC):
+            self._headers["cache-control"] = "no-store"
+        self.has_begun = False
+
+    async def __call__(self, message: Message) -> None:
+        """Send a message of ASGI."""
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            MutableHeaders(scope=message).update(self._headers)
+        await self._send(message)
 
 
 async def _check_csrf(scope: Scope, headers: Headers, body: bytes, session: Session) -> None:
@@ -180,16 +183,12 @@ async def _check_csrf(scope: Scope, headers: Headers, body: bytes, session: Sess
         )
 
 
-def set_cookie(response: Response, rules: Rules, session_id: str) -> None:
-    """Give a session's id to the browser, in a cookie that scripts and other sites cannot use."""
-    response.set_cookie(rules.cookie, session_id, path="/", httponly=True, samesite="strict", secure=rules.has_tls)
-
-
-def audit(session: Session | None, address: str, action: str, arguments: Mapping[str, object], outcome: str) -> None:
-    """Write the line of a change to the log. `arguments` have no secrets; everything is written as JSON in one line."""
-    who = "-" if session is None or session.user is None else session.user
-    line = {"user": who, "from": address, "action": action, "arguments": dict(arguments), "outcome": outcome}
-    audit_logger.info("%s", json.dumps(line, default=str)[:4000])
+def audit(session: Session, request: Request, arguments: Mapping[str, object], outcome: str) -> None:
+    """Write the line of a change to the log, as JSON. `arguments` have no secrets."""
+    address = "-" if request.client is None else request.client.host
+    action = request.url.path
+    line = {"user": session.user, "from": address, "action": action, "arguments": dict(arguments), "outcome": outcome}
+    audit_logger.info("%s", json.dumps(line, default=str)[:MAX_AUDIT])
 
 
 def _cookie(headers: Headers, name: str) -> str | None:

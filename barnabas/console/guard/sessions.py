@@ -15,9 +15,12 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from threading import Lock
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.client.security.settings import Security, security_from
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
 
 MAX_SESSIONS: Final = 256
 MAX_OF_USER: Final = 16
@@ -29,9 +32,10 @@ ID_BYTES: Final = 32
 
 @dataclass(eq=False, slots=True)
 class Session:
-    """One log-in. `user` is None on a console without log-in: its only session is then shared by all."""
+    """One log-in, or the session that all share on a console without log-in."""
 
-    user: str | None
+    user: str
+    """The SASL user; `anonymous` for a console that is nobody itself."""
     properties: Mapping[str, str] = field(repr=False)
     """The configuration of the connections to brokers, with the user's password: Kafka's keys."""
     security: Security | None
@@ -41,6 +45,8 @@ class Session:
     csrf_token: str = field(repr=False, default_factory=lambda: secrets.token_urlsafe(ID_BYTES))
     began: float = 0.0
     used: float = 0.0
+    is_login: bool = False
+    """Whether somebody has logged in, and can log out."""
 
     def has_token(self, token: str) -> bool:
         """Whether a request has the session's CSRF token."""
@@ -75,7 +81,7 @@ class Sessions:
         session_id = secrets.token_urlsafe(ID_BYTES)
         now = self._clock()
         security = security_from(properties)
-        session = Session(user, dict(properties), security, _key(session_id), began=now, used=now)
+        session = Session(user, dict(properties), security, _key(session_id), began=now, used=now, is_login=True)
         with self._lock:
             ended = self._remove_old(now)
             of_user = [other for other in self._sessions.values() if other.user == user]
@@ -98,6 +104,13 @@ class Sessions:
                 session.used = now
                 self._sessions.move_to_end(session.key)
         self._tell(ended)
+        return session
+
+    @staticmethod
+    def of(request: Request) -> Session:
+        """The session of a request that the guard has let pass."""
+        session = request.state.session
+        assert isinstance(session, Session), "only the log-in is served without a session"
         return session
 
     def end(self, session: Session) -> None:

@@ -1,11 +1,11 @@
 """What goes over the connections of a broker, while somebody watches: requests and responses as bytes, with times.
 
-Nothing is decoded here: the broker's loop copies the first bytes of a frame and looks at its header; who watches decodes
-(the console, in a process of its own). While nobody watches, connections are as they are without a capture: a watch
-replaces `dispatch` and `on_output` of each connection, and puts them back when nobody has asked for `LEASE_S`.
+Nothing is decoded here: the broker's loop copies the first bytes of a frame and looks at its header; who watches
+decodes (the console, in a process of its own). While nobody watches, connections are as they are without a capture: a
+watch replaces `dispatch` and `on_output` of each connection, and puts them back when nobody has asked for `LEASE_S`.
 
-Bounded: `MAX_ENTRIES` exchanges and `MAX_BYTES` of their frames are kept, the last ones, and of each frame `KEPT_BYTES`.
-Bytes with passwords, tokens or keys are never kept: those of SASL, of SCRAM credentials, of delegation tokens, and of
+Bounded: `MAX_ENTRIES` exchanges and `MAX_BYTES` of their frames are kept, the last ones, and of each frame
+`KEPT_BYTES`. Bytes with passwords, tokens or keys are never kept: those of SASL, of SCRAM credentials, of delegation tokens, and of
 changes of configs that are secret.
 """
 

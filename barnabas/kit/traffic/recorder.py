@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.kit.traffic.details import of_request, of_response
-from barnabas.wire.names import Named, named_by, places
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.names import Named, named_by, places
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext

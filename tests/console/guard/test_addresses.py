@@ -25,7 +25,7 @@ def test_addresses_that_others_reach_need_tls_and_a_log_in() -> None:
             check_exposure(host, has_tls=False, has_login=False)
         with pytest.raises(ExposedError, match="needs log-in"):
             check_exposure(host, has_tls=True, has_login=False)
-        with pytest.raises(ExposedError, match="needs TLS .* there; without that it listens on 127.0.0.1 only"):
+        with pytest.raises(ExposedError, match=r"needs TLS .* there; without that it listens on 127\.0\.0\.1 only"):
             check_exposure(host, has_tls=False, has_login=True)
 
 

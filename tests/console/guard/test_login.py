@@ -53,7 +53,7 @@ def test_people_log_in_where_the_listener_has_sasl_and_no_user_is_configured(sec
     assert login_way(secured.address("SSL"), secured.properties("SSL")) is None
     with pytest.raises(ValueError, match="--login is for a broker whose listener has SASL"):
         login_way(secured.address("PLAINTEXT"), {}, is_forced=True)
-    with pytest.raises(TlsFailed, match="expects TLS: security.protocol must be SSL or SASL_SSL"):
+    with pytest.raises(TlsFailed, match=r"expects TLS: security\.protocol must be SSL or SASL_SSL"):
         login_way(secured.address("SASL_SSL"), {})
     with pytest.raises(Unreachable):
         login_way("127.0.0.1:1", {})
@@ -81,7 +81,12 @@ def test_wrong_passwords_are_refused_alike_and_limited(secured: Secured, users: 
     sessions = Sessions()
     log_in = LogIn(way, address, sessions, attempts=Attempts(lambda: now[0]))
     texts = set()
-    for user, password in (("dave", "wrong"), ("nobody", "wrong"), ("dave", "dave-secret "), ("dave", '" tokenauth="true')):
+    for user, password in (
+        ("dave", "wrong"),
+        ("nobody", "wrong"),
+        ("dave", "dave-secret "),
+        ("dave", '" tokenauth="true'),
+    ):
         with pytest.raises(RefusedError) as refused:
             _begin(log_in, user, password)
         texts.add((refused.value.status, str(refused.value)))
