@@ -5,8 +5,8 @@ decodes (the console, in a process of its own). While nobody watches, connection
 watch replaces `dispatch` and `on_output` of each connection, and puts them back when nobody has asked for `LEASE_S`.
 
 Bounded: `MAX_ENTRIES` exchanges and `MAX_BYTES` of their frames are kept, the last ones, and of each frame
-`KEPT_BYTES`. Bytes with passwords, tokens or keys are never kept: those of SASL, of SCRAM credentials, of delegation tokens, and of
-changes of configs that are secret.
+`KEPT_BYTES`. Bytes with passwords, tokens or keys are never kept: those of SASL, of SCRAM credentials, of delegation
+tokens, and of changes of configs that are secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from struct import Struct
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ProtocolError
@@ -118,6 +118,15 @@ class Exchange:
         }
 
 
+class _Attached(NamedTuple):
+    """A connection that is watched, with what it had before."""
+
+    number: int
+    dispatch: Callable[..., None]
+    on_output: Callable[..., None]
+    on_close: Callable[[], None]
+
+
 class Capture:
     """The exchanges of a broker's connections while somebody watches."""
 
@@ -125,7 +134,7 @@ class Capture:
         self._clock = clock
         self._reactor: Reactor | None = None
         self._asked = 0.0
-        self._originals: dict[Connection, tuple[int, Callable[..., None], Callable[..., None]]] = {}
+        self._attached: dict[Connection, _Attached] = {}
         self._waiting: dict[Connection, Exchange] = {}
         self._done: deque[Exchange] = deque()
         self._kept = 0
@@ -157,10 +166,11 @@ class Capture:
         """Put all connections back, and forget what was kept."""
         if self._reactor is not None:
             self._reactor.observe = None
-        for connection, (_, dispatch, on_output) in self._originals.items():
-            connection.dispatch, connection.on_output = dispatch, on_output
+        for connection, attached in self._attached.items():
+            connection.dispatch, connection.on_output = attached.dispatch, attached.on_output
+            connection.on_close.remove(attached.on_close)
         self._reactor = None
-        self._originals.clear()
+        self._attached.clear()
         self._waiting.clear()
         self._done.clear()
         self._kept = 0
@@ -194,10 +204,13 @@ class Capture:
 
     def _attach(self, connection: Connection) -> None:
         self._connections += 1
-        self._originals[connection] = self._connections, connection.dispatch, connection.on_output
+        on_close = partial(self._on_close, connection)
+        self._attached[connection] = _Attached(
+            self._connections, connection.dispatch, connection.on_output, on_close
+        )
         connection.dispatch = partial(self._dispatch, connection.dispatch)
         connection.on_output = partial(self._on_output, connection.on_output)
-        connection.on_close.append(partial(self._on_close, connection))
+        connection.on_close.append(on_close)
 
     def _dispatch(self, dispatch: Callable[..., None], connection: Connection, frame: memoryview) -> None:
         exchange = self._begun(connection, frame)
@@ -223,11 +236,10 @@ class Capture:
             api, version, correlation_id, client_id_size = _HEADER.unpack_from(frame)
             if client_id_size >= 0:
                 client_id = str(frame[_HEADER.size : _HEADER.size + client_id_size], "utf-8", "replace")[:256]
-        number = self._originals[connection][0] if connection in self._originals else 0
         kept = frame[:KEPT_BYTES]
         is_hidden = is_token or _has_secret(api, kept)
         return Exchange(
-            connection=number,
+            connection=self._attached[connection].number,
             peer=f"{connection.peer_host}:{connection.peer_port}",
             listener=connection.listener,
             principal=str(connection.principal),
@@ -254,7 +266,7 @@ class Capture:
         on_output(connection)
 
     def _on_close(self, connection: Connection) -> None:
-        self._originals.pop(connection, None)
+        self._attached.pop(connection, None)
         exchange = self._waiting.pop(connection, None)
         if exchange is not None:
             self._end(exchange, CLOSED)
