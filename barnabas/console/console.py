@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.console.clusters import Clusters
+from barnabas.console.collector.collector import Collector, Collectors
 from barnabas.console.guard.access import Access
 from barnabas.console.guard.sessions import Sessions
 
@@ -21,14 +22,21 @@ class Console:
         self.settings = settings
         self.clusters = Clusters(settings)
         self.sessions = Sessions()
-        self.sessions.on_end.append(lambda session: self.clusters.forget(session.key))
         self.access = Access(settings, self.sessions)
+        self.collectors = Collectors()
+        self.sessions.on_end += [self._forget]
 
     def start(self) -> None:
         """Start what runs in the background."""
 
+    def _forget(self, session: Session) -> None:
+        """A log-in has ended: nothing connects as its user any more."""
+        self.collectors.forget(session.key)
+        self.clusters.forget(session.key)
+
     def close(self) -> None:
         """End what runs in the background and close connections."""
+        self.collectors.close()
         self.clusters.close()
 
 
@@ -43,3 +51,9 @@ class Call:
     def settings(self) -> Settings:
         """The options of the console."""
         return self.console.settings
+
+    @property
+    def collector(self) -> Collector:
+        """The collector that samples the cluster as this user; it runs."""
+        session, clusters = self.session, self.console.clusters
+        return self.console.collectors.of(session.key, lambda: clusters.new(session.security))

@@ -22,13 +22,23 @@ class ExposedError(ValueError):
     """The console must not listen on an address; the text is one sentence that says what it needs."""
 
 
-def check_exposure(host: str, *, has_tls: bool, has_login: bool, is_in_container: bool = False) -> None:
+def check_exposure(
+    host: str, *, has_tls: bool, has_login: bool, is_in_container: bool = False, is_served: bool = False
+) -> None:
     """`ExposedError` if others than this machine reach an address and the console has not both TLS and log-in.
 
     In a container the address belongs to the container: who reaches it is decided by the port that is published.
+    `is_served`: it is started by `serve --console`, where `--secure` brings both.
     """
+    host = host.strip("[]")
     if is_loopback(host) or is_in_container or (has_tls and has_login):
         return
+    if is_served:
+        raise ExposedError(
+            f"others can reach {host or 'every address of this machine'}, so the console needs TLS and log-in there: "
+            "start with --secure, or let it listen on 127.0.0.1, which 'ssh -L 8080:127.0.0.1:8080' reaches from "
+            "elsewhere"
+        )
     missing = []
     if not has_tls:
         missing.append("TLS (--tls-cert FILE --tls-key FILE)")

@@ -205,9 +205,7 @@ class Capture:
     def _attach(self, connection: Connection) -> None:
         self._connections += 1
         on_close = partial(self._on_close, connection)
-        self._attached[connection] = _Attached(
-            self._connections, connection.dispatch, connection.on_output, on_close
-        )
+        self._attached[connection] = _Attached(self._connections, connection.dispatch, connection.on_output, on_close)
         connection.dispatch = partial(self._dispatch, connection.dispatch)
         connection.on_output = partial(self._on_output, connection.on_output)
         connection.on_close.append(on_close)

@@ -81,14 +81,14 @@ def test_who_may_not_gets_a_sentence(secured_console: RunningConsole) -> None:
 def test_the_session_id_is_new_at_each_log_in_and_the_old_session_ends(secured_console: RunningConsole) -> None:
     """Session fixation: an id that was planted, or that somebody else knows."""
     client = secured_console.client
-    cookie = secured_console.app.state.console.access.cookie
+    cookie = secured_console.console.access.cookie
     client.cookies.set(cookie, "planted-by-mallory", domain="127.0.0.1", path="/")
     assert _log_in(secured_console, "erin", "erin-secret") == 303
     first = client.cookies[cookie]
     assert first != "planted-by-mallory"
     assert _log_in(secured_console, "admin", "admin-secret") == 303
     assert client.cookies[cookie] != first
-    assert len(secured_console.app.state.console.sessions) == 1
+    assert len(secured_console.console.sessions) == 1
 
 
 def test_a_script_logs_in_by_the_api(secured_console: RunningConsole) -> None:
@@ -108,7 +108,7 @@ def test_a_user_whose_password_is_gone_must_log_in_again(secured_console: Runnin
     assert _log_in(secured_console, "frank", "frank-secret") == 303
     assert secured_console.client.get("/topics").status_code == 200
     delete_credentials(harness, "frank", ["SCRAM-SHA-512"])
-    secured_console.app.state.console.clusters.close()  # a connection that is open stays logged in, as any client's
+    secured_console.console.clusters.close()  # a connection that is open stays logged in, as any client's
     answer = secured_console.client.get("/topics")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=%2Ftopics")
-    assert len(secured_console.app.state.console.sessions) == 0
+    assert len(secured_console.console.sessions) == 0

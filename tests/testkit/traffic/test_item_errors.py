@@ -13,7 +13,7 @@ from barnabas.kit.traffic.faults.item_errors import ItemErrors
 from barnabas.kit.traffic.faults.rules import Condition
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
