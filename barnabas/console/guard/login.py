@@ -22,7 +22,7 @@ from barnabas.client.security.jaas import login_line
 from barnabas.client.security.settings import security_from
 from barnabas.console.guard.bodies import RefusedError
 from barnabas.console.guard.sessions import Attempts, Session, Sessions
-from barnabas.wire.messages.sasl import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.wire.messages.security.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

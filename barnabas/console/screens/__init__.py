@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import topics
+from barnabas.console.screens import configs, figures, transactions
+from barnabas.console.screens.groups import listing, offsets, one
+from barnabas.console.screens.topics import changes as topic_changes
+from barnabas.console.screens.topics import listing as topic_listing
+from barnabas.console.screens.topics import topic
 
 
 @dataclass(frozen=True)
@@ -21,4 +25,9 @@ class Screen:
         return path == self.path or path.startswith(self.path.rstrip("/") + "/")
 
 
-SCREENS = (Screen("Topics", "/topics", (topics,)),)
+SCREENS = (
+    Screen("Topics", "/topics", (topic_listing, topic, topic_changes, figures)),
+    Screen("Groups", "/groups", (listing, one, offsets)),
+    Screen("Transactions", "/transactions", (transactions,)),
+    Screen("Configs", "/configs", (configs,)),
+)
