@@ -73,7 +73,10 @@ def test_a_hanging_transaction_is_found_and_aborted(console: RunningConsole, clu
     shown = console.json(f"/hanging?search=true&topic={topic}&idle_s=0")
     assert [(row["topic"], row["partition"], row["start_offset"]) for row in shown["hanging"]] == [(topic, 0, 0)]
     assert "Since offset" in console.text(f"/hanging?search=true&topic={topic}&idle_s=0")
-    assert "no transaction is open" in console.act("/hanging/abort", 404, topic=topic, partition=0, start_offset=9)["error"]
+    assert (
+        "no transaction is open"
+        in console.act("/hanging/abort", 404, topic=topic, partition=0, start_offset=9)["error"]
+    )
     console.act("/hanging/abort", topic=topic, partition=0, start_offset=0)
     (state,) = describe_producers(cluster, [(topic, 0)])[topic, 0]
     assert state.current_txn_start_offset == -1

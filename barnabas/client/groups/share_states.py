@@ -16,7 +16,7 @@ from barnabas.client.errors import error_for, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.share_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateRequestPartitionData,
     ReadShareGroupStateResponse,
