@@ -159,7 +159,7 @@ def connection_of(server: Server) -> tuple[str | None, dict[str, str]]:
 
     A listener without TLS and SASL is preferred; on one with SASL the users of the console log in.
     """
-    from barnabas.broker.ready import entrances
+    from barnabas.broker.start.ready import entrances
 
     config = server.config
     ways = entrances(

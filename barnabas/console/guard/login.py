@@ -60,8 +60,11 @@ def login_way(bootstrap: str, properties: Mapping[str, str], *, is_forced: bool 
     if has_user(properties) and not is_forced:
         return None
     shared = {key: value for key, value in properties.items() if key.startswith("ssl.")}
-    has_tls = properties.get("security.protocol", "PLAINTEXT").upper().endswith("SSL")
-    offered = _mechanisms(bootstrap, shared | {"security.protocol": "SSL"} if has_tls else {})
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    has_tls = protocol.endswith("SSL")
+    transport = shared | {"security.protocol": "SSL"} if has_tls else {}
+    is_known = is_forced or protocol.startswith("SASL")  # brokers log a warning for a log-in that they do not have
+    offered = _mechanisms(bootstrap, transport) if is_known or not _serves_anybody(bootstrap, transport) else []
     known = tuple(name for name in PREFERRED if name in offered)
     if offered and not known:
         raise ValueError(
@@ -82,6 +85,17 @@ def has_user(properties: Mapping[str, str]) -> bool:
     names = ("sasl.username", "sasl.jaas.config", "ssl.keystore.location", "ssl.keystore.key")
     is_oauth = properties.get("sasl.mechanism", "").upper() == "OAUTHBEARER"
     return is_oauth or any(properties.get(name) for name in names)
+
+
+def _serves_anybody(bootstrap: str, properties: Mapping[str, str]) -> bool:
+    """Whether a listener serves clients that have not logged in. ClientError if no broker answers."""
+    security = security_from(properties)
+    with Cluster(bootstrap, client_id="barnabas-console", timeout_s=PATIENCE_S, security=security) as cluster:
+        try:
+            cluster.metadata([], monotonic() + PATIENCE_S)
+        except AuthenticationFailed:
+            return False
+    return True
 
 
 def _mechanisms(bootstrap: str, properties: Mapping[str, str]) -> Sequence[str]:
