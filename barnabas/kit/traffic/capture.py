@@ -25,17 +25,18 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
+    from barnabas.broker.event_loop.timers import Timer, Timers
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.reactor import Reactor
 
 MAX_ENTRIES: Final = 4_000
 MAX_BYTES: Final = 16 * 1024 * 1024
-KEPT_BYTES: Final = 64 * 1024
+KEPT_BYTES: Final = 32 * 1024
 LEASE_S: Final = 15.0
 """A watch ends this long after the last question, seconds."""
-MAX_ANSWERED: Final = 500
-"""Exchanges of one answer."""
-MAX_ANSWERED_BYTES: Final = 4 * 1024 * 1024
+MAX_ANSWERED: Final = 100
+"""Exchanges of one answer, and `MAX_ANSWERED_BYTES` of frames: it is made between two turns, in about a millisecond."""
+MAX_ANSWERED_BYTES: Final = 128 * 1024
 
 WAITS, ANSWERED, UNANSWERED, CLOSED, REFUSED = "waits", "answered", "unanswered", "closed", "refused"
 
@@ -130,10 +131,10 @@ class _Attached(NamedTuple):
 class Capture:
     """The exchanges of a broker's connections while somebody watches."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._reactor: Reactor | None = None
         self._asked = 0.0
+        self._lease: Timer | None = None
         self._attached: dict[Connection, _Attached] = {}
         self._waiting: dict[Connection, Exchange] = {}
         self._done: deque[Exchange] = deque()
@@ -146,24 +147,31 @@ class Capture:
         """Whether connections are watched now."""
         return self._reactor is not None
 
-    def watch(self, reactor: Reactor) -> None:
-        """Watch all connections of a reactor, from now on; somebody has asked."""
-        self._asked = self._clock()
+    def watch(self, reactor: Reactor, timers: Timers, now: Callable[[], float]) -> None:
+        """Watch all connections of a reactor, from now on, until nobody asks; `now` is the clock of `timers`."""
+        self._asked = now()
         if self._reactor is reactor:
             return
         self.end()
+        self._end_later(timers, now)
         self._reactor = reactor
         reactor.observe = self._attach
         for connection in list(reactor.connections):
             self._attach(connection)
 
-    def end_if_unwatched(self) -> None:
-        """End the watch if nobody has asked for a while."""
-        if self._reactor is not None and self._clock() - self._asked > LEASE_S:
-            self.end()
+    def _end_later(self, timers: Timers, now: Callable[[], float]) -> None:
+        def end_unless_asked() -> None:
+            if now() - self._asked >= LEASE_S:
+                self.end()
+            else:
+                self._end_later(timers, now)
+
+        self._lease = timers.at(self._asked + LEASE_S, end_unless_asked)
 
     def end(self) -> None:
         """Put all connections back, and forget what was kept."""
+        if self._lease is not None:
+            self._lease.cancel()
         if self._reactor is not None:
             self._reactor.observe = None
         for connection, attached in self._attached.items():
