@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from barnabas.wire.types import ZERO_UUID, uuid_to_text
 
@@ -181,3 +182,29 @@ def _add(named: Named, what: str, value: Any, topics: TopicNames, topic: str | N
         topic = value if what == TOPIC else _name_of(value, topics)
         named.topics[topic] = None
     return topic
+
+
+MAX_ERRORS: Final = 20
+"""Error codes that are read of one response."""
+
+
+def errors_in(response: StructBase, topics: TopicNames) -> Iterator[tuple[str, str]]:
+    """The errors of a response: where (a topic's partition, a group; empty: the whole response), and its name."""
+    count = 0
+    for place in places(response, topics):
+        code = 0 if place.error is None else getattr(place.struct, place.error)
+        if code:
+            count += 1
+            if count > MAX_ERRORS:
+                return
+            name = place.topic or place.group or place.transactional_id or ""
+            where = name if place.partition is None or place.topic is None else f"{name}-{place.partition}"
+            yield where, error_name(code)
+
+
+def error_name(code: int) -> str:
+    """The name of an error code; the number of one that Kafka does not have."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)

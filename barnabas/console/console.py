@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from barnabas.console.clusters import Clusters
 from barnabas.console.collector.collector import Collector, Collectors
+from barnabas.console.control import Control
 from barnabas.console.guard.access import Access
 from barnabas.console.guard.sessions import Sessions
+from barnabas.console.requests.log import KnownTopics, RequestLog
 
 if TYPE_CHECKING:
     from barnabas.console.guard.sessions import Session
@@ -24,10 +26,22 @@ class Console:
         self.sessions = Sessions()
         self.access = Access(settings, self.sessions)
         self.collectors = Collectors()
+        self.control = None if settings.control is None else Control(settings.control)
+        """The channel of our broker; None for a cluster that has none."""
+        self._requests: RequestLog | None = None
+        self.topics = KnownTopics()
         self.sessions.on_end += [self._forget]
 
     def start(self) -> None:
         """Start what runs in the background."""
+
+    @property
+    def requests(self) -> RequestLog:
+        """The last requests of the broker with the channel."""
+        assert self.control is not None
+        if self._requests is None:
+            self._requests = RequestLog(self.control)
+        return self._requests
 
     def _forget(self, session: Session) -> None:
         """A log-in has ended: nothing connects as its user any more."""
@@ -38,6 +52,8 @@ class Console:
         """End what runs in the background and close connections."""
         self.collectors.close()
         self.clusters.close()
+        if self.control is not None:
+            self.control.close()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import configs, figures, transactions
+from barnabas.console.screens import configs, figures, requests, transactions
 from barnabas.console.screens.groups import listing, offsets, one
 from barnabas.console.screens.topics import changes as topic_changes
 from barnabas.console.screens.topics import listing as topic_listing
@@ -30,4 +30,5 @@ SCREENS = (
     Screen("Groups", "/groups", (listing, one, offsets)),
     Screen("Transactions", "/transactions", (transactions,)),
     Screen("Configs", "/configs", (configs,)),
+    Screen("Requests", "/requests", (requests,)),
 )

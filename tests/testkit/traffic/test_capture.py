@@ -69,7 +69,7 @@ def test_a_request_that_waits_is_shown_while_it_waits_and_then_with_its_response
         node.send(request, lambda reply, error: replies.append(reply or error))
         waiting = wait_for(lambda: _watched(kafka)["waiting"], "the fetch waits")
         assert (waiting[0]["api"], waiting[0]["outcome"]) == (ApiKey.FETCH, "waits")
-        kafka.topic("orders").produce(["a"])
+        kafka.topic("orders").produce("a")
         while not replies:
             node.receive()
         (fetched,) = (each for each in _watched(kafka, start)["requests"] if each["api"] == ApiKey.FETCH)
