@@ -1,7 +1,7 @@
 """The last requests of a broker: a ring that is filled from its channel while somebody looks.
 
-All who look share it. Whoever asks fills it first, `FILL_S` at the earliest after the last time; the broker ends its
-watch by itself when nobody asks. Exchanges are decoded when they are shown or filtered, and once.
+All who look share it, and whoever asks fills it first; the broker ends its watch by itself when nobody asks.
+Exchanges are decoded when they are shown or filtered.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MAX_KEPT: Final = 2_000
 MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
-FILL_S: Final = 0.2
 TOPICS_S: Final = 1.0
 """How often the names of topic ids are asked for, seconds."""
 MAX_CALLS: Final = 10
@@ -151,14 +150,12 @@ class KnownTopics:
 class RequestLog:
     """The ring of one broker."""
 
-    def __init__(self, control: Control, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(self, control: Control) -> None:
         self._control = control
-        self._clock = clock
         self._lock = Lock()
         self._kept: deque[Exchange] = deque()
         self._bytes = 0
         self._next = 0
-        self._filled = -FILL_S
         self.waiting: list[Exchange] = []
         """Requests without a response, at the last filling."""
         self.lost = 0
@@ -167,8 +164,6 @@ class RequestLog:
     def fill(self) -> None:
         """Get what is new. `Refused` if the broker does not answer."""
         with self._lock:
-            if self._clock() - self._filled < FILL_S:
-                return
             for _ in range(MAX_CALLS):
                 answer = self._control.perform("exchanges", {"after": self._next})
                 for told in answer["requests"]:
@@ -178,7 +173,6 @@ class RequestLog:
                 if not answer["requests"]:
                     break
             self.waiting = [Exchange(told) for told in answer["waiting"]]
-            self._filled = self._clock()
 
     def _keep(self, exchange: Exchange) -> None:
         self._kept.append(exchange)

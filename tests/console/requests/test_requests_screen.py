@@ -85,5 +85,6 @@ def test_requests_appear_as_they_happen(controlled: RunningConsole, chromium: Br
     chromium.shows("Bytes")
     chromium.click("details summary")
     chromium.shows("00000000")
+    path = chromium.driver.current_url.removeprefix(controlled.url)
+    chromium.looks(path, "request", "pre")
     chromium.looks("/requests", "requests", "#requests")
-    chromium.looks(chromium.driver.current_url.removeprefix(controlled.url), "request", "pre")
