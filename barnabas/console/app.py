@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import HTMLResponse
-from starlette.routing import Mount
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from barnabas.console.console import Console
@@ -19,11 +19,11 @@ from barnabas.console.guard.pages import LogInPages
 from barnabas.console.pages import STATIC, Pages
 from barnabas.console.resources import Declared
 from barnabas.console.screens import SCREENS
+from barnabas.console.screens.api import openapi_json
 from barnabas.console.serving import Serving
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from barnabas.console.settings import Settings
@@ -46,8 +46,9 @@ class PathAsSent:
 def create_app(settings: Settings) -> Starlette:
     """The application; `app.state.console` is its state."""
     console = Console(settings)
+    declared = sorted(declarations(), key=lambda each: _specific_first(each.path))
     pages = Pages(SCREENS)
-    serving = Serving(console, pages)
+    serving = Serving(console, pages, declared)
 
     def refusal(scope: Scope, status: int, text: str) -> Response:
         is_part = any(name == b"hx-request" for name, _ in scope["headers"])
@@ -57,6 +58,12 @@ def create_app(settings: Settings) -> Starlette:
     async def failed(request: Request, error: Exception) -> Response:
         return serving.failure(request, error)
 
+    async def first_page(_request: Request) -> Response:
+        return RedirectResponse(SCREENS[0].path)
+
+    async def openapi(_request: Request) -> Response:
+        return Response(openapi_json(declared), media_type="application/json")
+
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
         console.start()
@@ -65,11 +72,16 @@ def create_app(settings: Settings) -> Starlette:
         finally:
             console.close()
 
-    declared = sorted(declarations(), key=lambda each: _specific_first(each.path))
     routes: list[Any] = [route for each in declared for route in serving.routes(each)]
     routes += LogInPages(console.access, pages.plain).routes()
     app = Starlette(
-        routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
+        routes=[
+            Route("/", first_page),
+            Route("/api", serving.api_page),
+            Route("/api/openapi.json", openapi),
+            *routes,
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
         middleware=[Middleware(PathAsSent), Middleware(Guard, access=console.access, refusal=refusal)],
         exception_handlers={404: failed, 405: failed},
         lifespan=lifespan,

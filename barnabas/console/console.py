@@ -10,6 +10,7 @@ from barnabas.console.collector.collector import Collector, Collectors
 from barnabas.console.control import Control
 from barnabas.console.guard.access import Access
 from barnabas.console.guard.sessions import Sessions
+from barnabas.console.jobs import Jobs
 from barnabas.console.requests.log import KnownTopics, RequestLog
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Console:
         self._requests: RequestLog | None = None
         self.topics = KnownTopics()
         self.sessions.on_end += [self._forget]
+        self.jobs = Jobs()
 
     def start(self) -> None:
         """Start what runs in the background."""

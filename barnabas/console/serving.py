@@ -26,10 +26,11 @@ from barnabas.console.events import Streams
 from barnabas.console.failures import Refused, answer
 from barnabas.console.guard.bodies import MAX_BODY_BYTES, RefusedError
 from barnabas.console.guard.middleware import audit
+from barnabas.console.screens.api import entries
 from barnabas.console.values import from_json, from_texts, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from starlette.requests import Request
 
@@ -45,7 +46,8 @@ FLASH = "barnabas-done"
 class Serving:
     """The endpoints of one console."""
 
-    def __init__(self, console: Console, pages: Pages) -> None:
+    def __init__(self, console: Console, pages: Pages, declared: Sequence[Declared]) -> None:
+        self._api_entries = entries(declared)
         self._console = console
         self._pages = pages
         self._streams = Streams()
@@ -62,10 +64,16 @@ class Serving:
         async def api(request: Request) -> Response:
             return await self._answered(request, declared, endpoint, is_api=True)
 
-        routes = [Route("/api" + declared.path.rstrip("/"), api, methods=methods)]
+        routes = [Route("/api" + declared.path, api, methods=methods)]
         if declared.template is not None or declared.kind != "resource":
             routes.append(Route(declared.path, page, methods=methods))
         return routes
+
+    async def api_page(self, request: Request) -> Response:
+        """The JSON API as a page."""
+        call = Call(self._console, self._console.sessions.of(request))
+        values = {"entries": self._api_entries, "origin": str(request.base_url).rstrip("/"), "flash": None}
+        return HTMLResponse(self._pages.render("api/api.html", call, "/api", values))
 
     def failure(self, request: Request, error: Exception) -> Response:
         """The response to a failed request: JSON, a part of a page, or a page."""

@@ -38,6 +38,8 @@ class BrokerFigures:
     load: BrokerLoad | None = None
     disk_used: float | None = None
     """The used part of its fullest data directory's file system, 0 to 1; None if it does not say."""
+    version: str = ""
+    """The release of Apache Kafka that it speaks like, and before it `Barnabas` with the version if it is one."""
     certificate_end_s: float | None = None
     """When the certificate of its listener ends, seconds since 1970; None without TLS."""
 

@@ -52,6 +52,8 @@ class BrokerRow:
     broker: int
     host: str
     port: int
+    version: str
+    """Such as `Barnabas 1.2, Kafka 4.4`, or `Kafka 3.9`: the release that it speaks like."""
     rack: str | None
     is_controller: bool
     answers: bool | None
@@ -202,6 +204,7 @@ def _broker(broker: BrokerFigures, leaders: int, *, is_controller: bool) -> Brok
         broker=broker.broker,
         host=broker.host,
         port=broker.port,
+        version=broker.version,
         rack=broker.rack,
         is_controller=is_controller,
         answers=broker.answers,
