@@ -21,12 +21,14 @@ from barnabas.terminal.suggestion import suggestion
 
 COMMANDS: Table = {
     "serve": ("barnabas.cli.serve.command:serve", "Run a broker."),
+    "console": ("barnabas.cli.console:console", "Serve pages to look at a cluster and to change it."),
     "topic": ("barnabas.cli.topic:topic", "List, create, change, trim, analyze, delete topics."),
     "produce": ("barnabas.cli.records.produce:produce", "Send records from a file or stdin."),
     "consume": ("barnabas.cli.records.consume:consume", "Read records."),
     "cat": ("barnabas.cli.cat.command:cat", "Do what kcat does, with its options."),
     "perf": ("barnabas.cli.perf:perf", "Measure producing, consuming and latency."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
+    "top": ("barnabas.cli.top.command:top", "Watch brokers, topics, groups and transactions on a full screen."),
     "profile": ("barnabas.cli.profiles:profile", "Addresses and preferences under a name."),
     "config": ("barnabas.cli.admin.config:config", "Read and change configuration."),
     "user": ("barnabas.cli.access.user:user", "Users that log in with SCRAM, and their passwords."),

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES
 from barnabas.wire.frame import check_frame_size
 from barnabas.wire.principal import ANONYMOUS
@@ -65,7 +65,6 @@ class Connection:
 
     __slots__ = (
         "_buffers",
-        "_dispatch",
         "_filled",
         "_frame_end",
         "_is_admitted",
@@ -77,6 +76,7 @@ class Connection:
         "client_software",
         "clock",
         "delayed",
+        "dispatch",
         "granted_topics",
         "is_closed",
         "is_closing",
@@ -116,7 +116,7 @@ class Connection:
         `on_refused` is called with a frame's error that is found after `dispatch`, which raises the others.
         `clock` is the monotonic clock, seconds.
         """
-        self._dispatch = dispatch
+        self.dispatch = dispatch
         self.listener = listener
         self.security_protocol = security_protocol
         self.peer_host, self.peer_port = peer
@@ -254,6 +254,11 @@ class Connection:
         if self.partial is None:
             if self.delayed is not None or self.out_bytes >= OUT_LIMIT_BYTES:
                 self._store(data)
+                return
+            end = len(data)
+            if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
+                self.dispatch(self, data[4:])  # one whole frame, nearly always
+                self.last_active = now
             else:
                 self._process(data)
         elif self.is_held:
@@ -267,6 +272,14 @@ class Connection:
         self._share_end = now + SHARE_S
         if self._has_frame and not self.is_held and not self.is_closing:
             self._release_buffer()
+
+    def replace(self, response: bytes, other: bytes) -> None:
+        """Send another response in place of one that is in `out`; nothing if it is not there any more."""
+        for index, chunk in enumerate(self.out):
+            if chunk is response:
+                self.out[index] = other
+                self.out_bytes += len(other) - len(response)
+                return
 
     def admit(self) -> None:
         """The frame that has begun fits into queued.max.request.bytes now: go on reading it."""
@@ -297,10 +310,6 @@ class Connection:
         """Dispatch every complete frame of `data`, keep the rest."""
         position = 0
         end = len(data)
-        if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
-            self._dispatch(self, data[4:])  # one whole frame, nearly always
-            self.last_active = self.now
-            return
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if not _MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
@@ -308,7 +317,7 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            self._dispatch(self, data[position + 4 : frame_end])
+            self.dispatch(self, data[position + 4 : frame_end])
             position = frame_end
             if self.delayed is not None or self.is_closing or self.out_bytes >= OUT_LIMIT_BYTES:
                 break

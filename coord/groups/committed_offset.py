@@ -10,7 +10,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from barnabas.wire.messages.coordinator_records import OffsetCommitValue
 from barnabas.wire.types import ZERO_UUID, Uuid
 
 _VERSION_4: Final = b"\0\4"
@@ -24,6 +23,7 @@ _TOPIC_ID_END: Final = len(_TOPIC_ID_TAG) + 16
 
 _USUAL: Final = Struct(">hqiBq3s16s")
 """A value of version 4 without metadata, with a topic id: what most commits are. It has 42 bytes."""
+USUAL_SIZE: Final = _USUAL.size
 
 
 class CommittedOffset(NamedTuple):
@@ -36,6 +36,11 @@ class CommittedOffset(NamedTuple):
     expire_timestamp_ms: int = -1
     """Set only by OffsetCommit v2-4 with a retention time."""
     topic_id: Uuid = ZERO_UUID
+
+
+def usual_value(offset: int, leader_epoch: int, commit_timestamp_ms: int, topic_id: Uuid) -> bytes:
+    """The value of a commit without metadata to a topic with an id; it `is_plain`."""
+    return _USUAL.pack(4, offset, leader_epoch, 1, commit_timestamp_ms, _TOPIC_ID_TAG, topic_id)
 
 
 def checked(value: bytes) -> bytes:
@@ -86,6 +91,8 @@ def decoded(value: bytes) -> CommittedOffset:
 
 
 def _decode(value: bytes) -> CommittedOffset:
+    from barnabas.wire.messages.records.coordinator_records import OffsetCommitValue  # a start does not need it
+
     read = OffsetCommitValue.decode(value[2:], int.from_bytes(value[:2], "big"))
     return CommittedOffset(
         read.offset,

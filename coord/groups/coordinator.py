@@ -29,8 +29,8 @@ from barnabas.coord.groups.topics import NoTopics
 from barnabas.coord.machine import CoordinatorRecord, Moment, Result
 from barnabas.coord.short_key_cache import LONGEST_KEPT
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey
-from barnabas.wire.messages.groups import DeletableGroupResult
+from barnabas.wire.messages.groups.classic_groups import DeletableGroupResult
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Hashable, Iterator
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.streams.groups import StreamsGroups
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup, ListedGroup
+    from barnabas.wire.messages.groups.classic_groups import DescribeGroupsResponseDescribedGroup, ListedGroup
 
 PREFIXES_KEPT: Final = 4096
 """How many pairs of group and topic are remembered at a time: about a megabyte."""
@@ -103,6 +103,14 @@ class GroupCoordinator(Coordinator):
         if self._pending.by_producer:
             self._pending.replayed(offset, CoordinatorRecord(key, value))
         self._apply(key, value, at)
+
+    def replay_commit(
+        self, group_id: str, topic: str, partition: int, record: tuple[bytes, bytes], offset: int
+    ) -> None:
+        """As `replay`, for the record (key, value) of an offset that `GroupOffsets.check_usual` has accepted."""
+        if self._pending.by_producer:
+            self._pending.replayed(offset, CoordinatorRecord(*record))
+        self._store.put_plain(group_id, topic, partition, record[1])
 
     def replay_known(self, key: bytes, value: bytes) -> bool:
         """While the log is loaded: apply a record, if that takes a tenth of what `replay` does; False: it has to.

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 from barnabas.coord.groups import records
 from barnabas.coord.groups.committed_offset import CommittedOffset, checked, decoded
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from barnabas.wire.types import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from barnabas.coord.machine import CoordinatorRecord, Moment
-    from barnabas.wire.messages.offsets import (
+    from barnabas.wire.messages.groups.offsets import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,
@@ -67,7 +67,10 @@ class OffsetStore:
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> dict[int, bytes]:
         """Apply the record of an offset; returns the offsets of the group in the topic. Raises ProtocolError."""
-        checked(value)
+        return self.put_plain(group_id, topic, partition, checked(value))
+
+    def put_plain(self, group_id: str, topic: str, partition: int, value: bytes) -> dict[int, bytes]:
+        """As `put`, for a value that was just made."""
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}

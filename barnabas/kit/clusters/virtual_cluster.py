@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from barnabas.broker.server import Server
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.start_errors import StartError
 from barnabas.broker.world import World
 from barnabas.kit.clusters.clock import Clock
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_open_logs
@@ -28,6 +28,7 @@ from barnabas.kit.clusters.local_client import LocalClient
 from barnabas.kit.clusters.memory_files import MemoryFiles
 from barnabas.kit.clusters.options import USUAL, Options
 from barnabas.kit.errors import ControlError, NotFoundError
+from barnabas.kit.traffic.capture import Capture
 from barnabas.kit.traffic.dispatcher import Traffic
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
@@ -52,6 +53,7 @@ class VirtualCluster:
         """`server` has not started; `release` is the Kafka version that it answers as."""
         self.id = number
         self.traffic = Traffic(release)
+        self.capture = Capture()
         self.clock = Clock()
         if server is not None:
             self._server = server

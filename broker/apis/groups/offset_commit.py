@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.groups.group_requests import client_of
+from barnabas.broker.apis.groups.usual_commit import usual_commit_server
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
@@ -41,6 +42,7 @@ _UNDECIDED = -32768
     on_error=lambda request, error: commit_error(request, error.code),
     parts=Parts("topics.partitions"),
     send_before_close=True,
+    usual=usual_commit_server,
 )
 async def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit the offsets of partitions that exist; the others get an error."""

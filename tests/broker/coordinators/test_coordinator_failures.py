@@ -10,12 +10,13 @@ import pytest
 
 from barnabas.broker.coordinators import runtime as coordinator_runtime
 from barnabas.coord.groups.coordinator import GroupCoordinator
+from barnabas.coord.groups.offsets import OffsetStore
 from barnabas.coord.share_state.coordinator import ShareCoordinator
 from barnabas.coord.transactions.coordinator import TransactionCoordinator
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import share_state as s
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, member_id_of, stable
 from tests.support.requests.transactions import FEW, TransactionalClient
@@ -54,7 +55,7 @@ class TestReplay:
         find(client)
         assert commit(client, "t", 5) == {0}
         with monkeypatch.context() as patch:
-            Fails(patch, GroupCoordinator, "replay")
+            Fails(patch, OffsetStore, "put_plain")
             assert commit(client, "t", 7) == {E.NOT_COORDINATOR}
         assert fetch(client, "t") == E.COORDINATOR_LOAD_IN_PROGRESS
         memory.advance(0)
@@ -106,7 +107,7 @@ class TestReplay:
         find(client)
         assert commit(client, "t", 5) == {0}
         with monkeypatch.context() as patch:
-            failing = Fails(patch, GroupCoordinator, "replay", times=1000)
+            failing = Fails(patch, OffsetStore, "put_plain", times=1000)
             assert commit(client, "t", 7) == {E.NOT_COORDINATOR}
             for _ in range(100):
                 memory.advance(1)

@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 
 from barnabas.broker.apis import registry as api
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES
 from barnabas.broker.net.frame_buffers import FrameBuffers
-from barnabas.broker.waiting import Future
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
@@ -254,9 +254,9 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
     def install(request_class: type, error: Exception) -> None:
         routes, key = api.ROUTES[api.BROKER], (api.BROKER, request_class.api_key)
         routes.find(request_class.api_key, request_class.max_version)
-        handler = api._handlers[key]._replace(handler=failing(error))
+        handler = api._handlers[key]._replace(handler=failing(error), usual=None)
         monkeypatch.setitem(api._handlers, key, handler)
-        monkeypatch.setattr(routes, "_routes", {})  # routes with the broken handler are dropped after the test
+        monkeypatch.setattr(routes, "known", {})  # routes with the broken handler are dropped after the test
 
     return install
 

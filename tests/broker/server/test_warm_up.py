@@ -4,47 +4,46 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import inspect
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from barnabas.broker import warm_up
 from barnabas.broker.apis.registry import BROKER_APIS
+from barnabas.broker.start import warm_up
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
 
 ROOT = Path(__file__).parents[3]
 _PKCS12 = "for key stores of that type, at the start or in the thread that reads them"
 NOT_SERVING = {
     "barnabas.broker.server": "the process itself",
-    "barnabas.broker.builder": "part of the start of a broker",
-    "barnabas.broker.replicas.retention": "part of the start of a broker",
+    "barnabas.broker.start.builder": "part of the start of a broker",
+    "barnabas.broker.replicas.cleaning.retention": "part of the start of a broker",
     "barnabas.broker.metadata.controller_channel": "part of the start of a broker of a cluster",
     "barnabas.broker.metrics.listener": "part of the start of a broker with a listener of metrics",
     "barnabas.broker.cluster_member": "part of the start of a broker of a cluster",
     "barnabas.broker.config.authorizer": "part of the start of a broker with an authorizer",
     "barnabas.broker.security.authorizer": "part of the start of a broker with an authorizer",
-    "barnabas.broker.controller_builder": "part of the start of a controller",
+    "barnabas.broker.start.controller_builder": "part of the start of a controller",
     "barnabas.broker.config.sasl_logins": "part of the start of a broker of a cluster",
-    "barnabas.broker.first_users": "part of the start with --secure",
+    "barnabas.broker.start.first_users": "part of the start with --secure",
     "barnabas.broker.security.token_file": "part of the start of a broker that logs in with a token of a file",
     "barnabas.broker.security.sasl_listener": "part of the start of a listener with SASL",
     "barnabas.broker.security.jwks": "part of the start of a listener with OAUTHBEARER",
     "barnabas.broker.security.signed_tokens": "part of the start of a listener with OAUTHBEARER",
-    "barnabas.broker.net.outgoing_tls": "part of the start of a node with TLS",
+    "barnabas.broker.net.client.outgoing_tls": "part of the start of a node with TLS",
     "barnabas.broker.net.tls_channel": "part of the start of a node with TLS",
     "barnabas.broker.security.tls": "part of the start of a node with TLS",
     "cryptography.hazmat.primitives.serialization": _PKCS12,
     "cryptography.hazmat.primitives.serialization.pkcs12": _PKCS12,
     "cryptography.exceptions": "for encrypted keys of the pipeline",
-    "barnabas.broker.holders": "for a start that is refused",
+    "barnabas.broker.start.holders": "for a start that is refused",
     "barnabas.terminal.notes": "for a start that is refused",
     "crc32c": "where there is no extension of the package",
     "difflib": "for mistakes in a configuration file, before the start",
@@ -80,8 +79,8 @@ def _imported(function: ast.AST) -> set[str]:
 
 def test_everything_that_is_imported_late_is_imported_by_the_warm_up() -> None:
     program = (
-        "import sys, barnabas.broker.server, barnabas.broker.builder\n"
-        "from barnabas.broker import warm_up\n"
+        "import sys, barnabas.broker.server, barnabas.broker.start.builder\n"
+        "from barnabas.broker.start import warm_up\n"
         "from barnabas.broker.apis.registry import BROKER_APIS\n"
         "steps = warm_up.import_all([*warm_up.LATE, *(f'broker.apis.{name}' for name in BROKER_APIS.values())])\n"
         "while True:\n"
@@ -107,8 +106,8 @@ def test_what_usual_clients_need_is_a_part_of_it_and_leaves_out_what_few_need() 
         "import sys\n"
         "from barnabas.lazy_modules import OF_SERVE, import_lazily\n"
         "import_lazily(OF_SERVE)\n"
-        "import barnabas.broker.server, barnabas.broker.builder\n"
-        "from barnabas.broker import warm_up\n"
+        "import barnabas.broker.server, barnabas.broker.start.builder\n"
+        "from barnabas.broker.start import warm_up\n"
         "steps = warm_up.import_all(warm_up.USUAL, ())\n"
         "assert list(steps)\n"
         "print(*sys.modules)\n"
@@ -121,14 +120,13 @@ def test_what_usual_clients_need_is_a_part_of_it_and_leaves_out_what_few_need() 
     assert imported & few == set()
 
 
-class _Timers:
+class _Loop:
     """The clock and the timers of a loop, which the test advances."""
 
     def __init__(self) -> None:
-        self.timers = self.slices = self
+        self.timers = self
         self.time = 0.0
         self.due: list[tuple[float, Callable[[], None]]] = []
-        self.started: list[set[str]] = []
 
     def now(self) -> float:
         return self.time
@@ -143,26 +141,22 @@ class _Timers:
         for then in due:
             then()
 
-    def start(self, steps: Generator[None, None, object], then: object, failed: object) -> None:
-        assert inspect.getgeneratorstate(steps) == inspect.GEN_CREATED
-        self.started.append({*inspect.getgeneratorlocals(steps)["names"]})
-
 
 def test_everything_is_imported_before_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = _Timers()
+    loop = _Loop()
     in_use = 10
+    started: list[set[str]] = []
     monkeypatch.setattr(warm_up, "_descriptors_in_use", lambda: in_use)
+    monkeypatch.setattr(warm_up, "start", lambda _loop, names, libraries: started.append({*names, *libraries}))
     warm_up.start_later(cast("Loop", loop), BROKER_APIS.values(), descriptors=100)
-    loop.advance(warm_up.START_S)
-    assert loop.started == [set(warm_up.USUAL)]
-    for second in range(2, 5):
-        loop.advance(second * warm_up.START_S)
-    assert len(loop.started) == 1
+    for second in range(1, 5):
+        loop.advance(second * warm_up.CHECK_S)
+    assert started == [set(warm_up.USUAL)]
     in_use = 40
-    loop.advance(10.0)
-    assert set(warm_up.LATE) < loop.started[1]
-    loop.advance(20.0)
-    assert len(loop.started) == 2, "once"
+    for second in range(5, 10):
+        loop.advance(second * warm_up.CHECK_S)
+    assert len(started) == 2
+    assert {*warm_up.LATE, *warm_up.LIBRARIES} < started[1]
 
 
 def test_descriptors_in_use_are_counted() -> None:
