@@ -252,11 +252,13 @@ class Server:
             self._tls = Tls(self.config)
 
     def _serve_tls(self, tls: Tls) -> None:
-        from barnabas.broker.net.tls_channel import TlsListener
+        from barnabas.broker.net.tls_channel import HandshakeThreads, TlsListener
 
+        threads, poller = HandshakeThreads(self._threads), self.reactor.poller
         for listener in self._listeners:
             if listener.name in self.config.tls_listeners:
-                listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name], listener.log_ins)
+                identity = tls.identities[listener.name]
+                listener.tls = TlsListener(self.broker.loop, identity, threads, poller, listener.log_ins)
         self.broker.tls = tls
         tls.use_dynamic_configs()
         self.broker.metadata.on_config_change.append(tls.configs_changed)
