@@ -364,13 +364,6 @@ class Log(LocalLog):
         if self.on_damage is not None:
             self.on_damage(str(damage))
 
-    def cold_lookup(self, offset: int) -> Callable[[], None] | None:
-        """A function that reads what `read` needs to find `offset` from the disk, for a thread; None if it is cached.
-
-        It changes nothing, and raises OSError when the disk fails.
-        """
-        return self._reader.cold_lookup(offset)
-
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap [start, end), by last offset, for a read_committed fetch.
 

@@ -5,6 +5,10 @@ some of the items, so the handler does not know of parts. An item that is itself
 the answers of its parts become one item of the response again. Nearly every request is a single part.
 
 Invariant: the responses of the parts are joined in the order of the request.
+
+Why messages are divided, and not a pause made in the loop of each handler: 24 handlers stay plain functions that see
+one state from begin to end. With a pause each would be a coroutine that has to read group, leader and access again
+after it, for requests that are hardly ever so long. And what a coordinator writes for a part stays one bounded batch.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.waiting import TaskGroup, outcome_of, pause
+from barnabas.broker.event_loop.waiting import TaskGroup, outcome_of, pause
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:

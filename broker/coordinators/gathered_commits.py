@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.machine import Moment
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 
 MOST_BYTES: Final = 64 * 1024
 """How many bytes of records are gathered at most."""

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from barnabas.broker.coordinators.append import append_records
 from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Backoff, Loading
 from barnabas.broker.coordinators.shard import Shard, release_replies
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.waiting import start
 from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.batches.compression import Codec
@@ -262,8 +263,7 @@ class CoordinatorRuntime(Generic[C]):
             logger.warning("Cannot create %s: %s", self.topic, error)
             error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
         awaiting, self._awaiting_topic = self._awaiting_topic, []
-        failed = partial(log_failure, f"Requests that waited for {self.topic}")
-        self._loop.slices.begin(self._call_each(awaiting, error), _ignore, failed)
+        start(self._call_each(awaiting, error), self._loop.slices, _called)
 
     def _call_each(
         self, awaiting: Iterable[Callable[[KafkaError | None], None]], error: KafkaError | None
@@ -552,5 +552,7 @@ def _has_records(partition: Partition) -> bool:
     return partition.log.log_end_offset > partition.log.log_start_offset
 
 
-def _ignore(_: None) -> None:
-    """All waiting requests have been continued."""
+def _called(error: Exception | None) -> None:
+    """Log a bug; each callback is guarded."""
+    if error is not None:
+        log_failure("Requests that waited for an internal topic", error)

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
-from barnabas.broker.guarded import answer_for
+from barnabas.broker.event_loop.guarded import answer_for
 from barnabas.storage.append.batch_check import check_client_batch
 from barnabas.storage.append.offset_assignment import assign_offset
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.batch_content import Budget, UnfinishedCheck

@@ -323,21 +323,6 @@ class Segment(SegmentFiles):
             raise self._damaged(position)
         return None
 
-    def cold_lookup(self, offset: int) -> Callable[[], None] | None:
-        """Reads what `locate` needs into the page cache, to be called in a thread; None if it is there already.
-
-        It changes nothing, and raises OSError when the disk fails.
-        """
-        index = self._offset_index
-        if index is None:
-            return self._lookup_in_files(offset)
-        position = index.lookup(offset)[1]
-        length = min(_SCAN_CHUNK, self.size - position)
-        file = self.file
-        if length <= 0 or self._files.is_cached(file, length, position):
-            return None
-        return partial(_read_chunk, self._files, file, length, position)
-
     def _lookup_in_files(self, offset: int) -> Callable[[], None]:
         paths = [self.path(layout.LOG_SUFFIX), self.path(layout.INDEX_SUFFIX)]
         if self.has_txn_index and self._txn_index is None:

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
-from barnabas.broker.guarded import error_code_of, log_failure
-from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey, replica_of
+from barnabas.broker.event_loop.guarded import error_code_of, log_failure
+from barnabas.broker.replicas.leader.fetch_sessions import (
+    NO_SESSION,
+    FetchPartition,
+    FetchSession,
+    PartitionKey,
+    replica_of,
+)
 from barnabas.storage.segments.segment import NotInMemory
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
@@ -209,10 +215,8 @@ class FetchPlan:
 
     def find(self, requested: FetchPartition) -> Partition:
         """The partition. KafkaError if it is not served here."""
-        partitions = self.broker.partitions
-        if self.uses_topic_ids:
-            return partitions.get_by_id(requested.topic_id, requested.index)
-        return partitions.get(requested.topic, requested.index)
+        topic = requested.topic_id if self.uses_topic_ids else requested.topic
+        return self.broker.partitions.get(topic, requested.index)
 
     def _read_one(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> FetchResponsePartitionData:
         partition = self.find(requested)

@@ -16,13 +16,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.known_prefixes import BOUND, KnownPrefixes
-from barnabas.broker.guarded import answer_for
+from barnabas.broker.event_loop.guarded import answer_for
 from barnabas.coord.groups.committed_offset import USUAL_SIZE
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.coord.groups.records import offset_key
 from barnabas.wire.batches.batch_builder import record_head
 from barnabas.wire.errors import ErrorCode, ProtocolError
-from barnabas.wire.messages.offsets import OffsetCommitRequest, OffsetCommitResponse
+from barnabas.wire.messages.groups.offsets import OffsetCommitRequest, OffsetCommitResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.known_prefixes import Bound

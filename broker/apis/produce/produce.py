@@ -40,8 +40,8 @@ from barnabas.broker.apis.registry import HandlerOutcome, ServeUsual, api
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, unverified
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
+from barnabas.broker.event_loop.waiting import committed, in_slices, pause
 from barnabas.broker.replicas.gathered_batches import GATHERED_BYTES, gather
-from barnabas.broker.waiting import committed, in_slices, pause
 from barnabas.coord.security.acls import Operation
 from barnabas.storage.append.offset_assignment import AppendInfo
 from barnabas.storage.batch_content import IN_PLACE_UNITS, Budget, RecordValidationError, UnfinishedCheck
@@ -120,13 +120,11 @@ def _serve_usual(
     if broker.authorizer is not None and known.name not in connection.granted_topics.get(_WRITE, ()):
         return request
     records: memoryview = request.records  # type: ignore[assignment]
-    partition = broker.partitions.find_leader(known.topic, known.topic_id, known.index)
-    if (
-        partition is None
-        or not partition.leads_alone
-        or partition.is_internal
-        or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
-    ):
+    try:
+        partition = broker.partitions.get_leader(known.name, known.index)
+    except KafkaError:
+        return request
+    if not partition.leads_alone or partition.is_internal or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
         return request
     loop = broker.loop
     _BUDGET.units = IN_PLACE_UNITS
@@ -340,13 +338,10 @@ def _unfinished(
 
 def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
     """The partition to append to. KafkaError if it is not served here, internal, or may not be written to."""
-    partitions = ctx.broker.partitions
     if ctx.refused_topics and _named(ctx, topic) in ctx.refused_topics:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        partition = partitions.get_leader_by_id(topic.topic_id, index)
-    else:
-        partition = partitions.get_leader(topic.name, index)
+    name = topic.topic_id if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name
+    partition = ctx.broker.partitions.get_leader(name, index)
     if partition.is_internal and ctx.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients may not write to {partition.topic}.")
     return partition

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.broker import slices
 from barnabas.broker.coordinators import loading as coordinator_loading
 from barnabas.broker.coordinators import runtime as coordinator_runtime
 from barnabas.broker.coordinators.replay import (
@@ -16,15 +15,16 @@ from barnabas.broker.coordinators.replay import (
     group_replay,
     replay_log,
 )
+from barnabas.broker.event_loop import slices
 from barnabas.coord.groups import records
 from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import transactions as t
-from barnabas.wire.messages.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.records.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, stable
@@ -147,8 +147,8 @@ def test_a_marker_written_during_loading_is_read_from_the_log(data_dir) -> None:
     for loading in memory.broker.group_coordinators._loading._unfinished.values():
         loading.work.step()  # started, with the current log
     for loading in list(memory.broker.transaction_coordinators._loading._unfinished.values()):
-        while not loading.work.is_done:
-            loading.work.step()
+        while loading.work.step():
+            pass
     producer = TransactionalClient(memory)
     assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted first
     assert fetch(client, "t", "other") == E.COORDINATOR_LOAD_IN_PROGRESS

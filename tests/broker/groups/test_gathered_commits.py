@@ -11,8 +11,8 @@ from barnabas.broker.apis.known_prefixes import Bound
 from barnabas.storage.files import Files
 from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.errors import ErrorCode, ProtocolError
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests.groups import commit, fetch, heartbeat, stable
 
