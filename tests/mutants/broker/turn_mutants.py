@@ -1,4 +1,4 @@
-"""Bugs in turns of the reactor, what a turn writes together, what is known of requests, closed connections, reservations and limits of connections."""
+"""Bugs in turns of the reactor, what a turn writes together, known prefixes, and limits of connections."""
 
 from __future__ import annotations
 
@@ -97,10 +97,8 @@ TURNS = (
     Mutant(
         "half-closed-connection-not-answered",
         "broker/net/reactor.py",
-        "                    if not count:\n                        connection.is_closing = True\n"
-        "                        break\n                    connection.receive",
-        "                    if not count:\n                        self._close(channel)\n"
-        "                        return\n                    connection.receive",
+        "            else:\n                connection.is_closing = True\n",
+        "            else:\n                self._close(channel)\n                return\n",
         _TURNS + "test_responses_to_a_peer_that_has_closed_its_side_are_sent_completely",
     ),
     Mutant(

@@ -48,8 +48,14 @@ DISK_FAULTS = (
     Mutant(
         "index-read-after-the-write-of-a-batch",
         "storage/segments/segment.py",
-        "            self._load_indexes()\n            greatest = self.max_timestamp\n",
-        "            greatest = self._max_timestamp or 0\n",
+        "            self._load_indexes()\n            greatest = self.max_timestamp\n"
+        "        self._files.write_at(self._file or self.file, data, start)\n"
+        "        self.size = start + header.size\n",
+        "            pass\n"
+        "        self._files.write_at(self._file or self.file, data, start)\n"
+        "        self.size = start + header.size\n"
+        "        self._load_indexes()\n"
+        "        greatest = self.max_timestamp\n",
         _KNOWN,
     ),
     Mutant(
