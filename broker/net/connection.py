@@ -65,7 +65,6 @@ class Connection:
 
     __slots__ = (
         "_buffers",
-        "_dispatch",
         "_filled",
         "_frame_end",
         "_is_admitted",
@@ -77,6 +76,7 @@ class Connection:
         "client_software",
         "clock",
         "delayed",
+        "dispatch",
         "granted_topics",
         "is_closed",
         "is_closing",
@@ -116,7 +116,7 @@ class Connection:
         `on_refused` is called with a frame's error that is found after `dispatch`, which raises the others.
         `clock` is the monotonic clock, seconds.
         """
-        self._dispatch = dispatch
+        self.dispatch = dispatch
         self.listener = listener
         self.security_protocol = security_protocol
         self.peer_host, self.peer_port = peer
@@ -257,7 +257,7 @@ class Connection:
                 return
             end = len(data)
             if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
-                self._dispatch(self, data[4:])  # one whole frame, nearly always
+                self.dispatch(self, data[4:])  # one whole frame, nearly always
                 self.last_active = now
             else:
                 self._process(data)
@@ -317,7 +317,7 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            self._dispatch(self, data[position + 4 : frame_end])
+            self.dispatch(self, data[position + 4 : frame_end])
             position = frame_end
             if self.delayed is not None or self.is_closing or self.out_bytes >= OUT_LIMIT_BYTES:
                 break

@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import trio
@@ -111,6 +111,8 @@ class Reactor:
         self._served_at = 0.0  # when the requests of the last turn were handled
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
+        self.observe: Callable[[Connection], None] | None = None
+        """Called with each new connection, which it may have pass by replacing `dispatch` and `on_output`."""
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
         self.on_close: list[Callable[[], None]] = []
@@ -122,6 +124,11 @@ class Reactor:
     def connection_count(self) -> int:
         """The number of open connections."""
         return len(self._channels)
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """The open connections."""
+        return self._channels
 
     @property
     def poller(self) -> Poller:
@@ -367,6 +374,8 @@ class Reactor:
         )
         if listener.prepare is not None:
             listener.prepare(connection)
+        if self.observe is not None:
+            self.observe(connection)
         if listener.tls is None:
             channel = Channel(accepted, connection, self._read_ahead)
         else:
