@@ -282,7 +282,7 @@ class Server:
             if self._ip_rates is None:
                 self._ip_rates = IpRates(self.config, self.broker.loop.now, self._threads)
             self._ip_rates.follow(rates)
-            self.reactor.ip_throttle_s = self._ip_rates.throttle_s if rates else None
+            self.reactor.admission.ip_throttle_s = self._ip_rates.throttle_s if rates else None
 
     def _limits_at_start(self) -> Limits:
         return connection_limits(self.config, look_up(named_hosts(self.config)))

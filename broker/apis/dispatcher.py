@@ -313,7 +313,7 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
     is_joined = True
     for chunk in chunks:
         size += len(chunk)
-        if not isinstance(chunk, IN_MEMORY):
+        if type(chunk) is not bytes and not isinstance(chunk, IN_MEMORY):
             chunk = _in_memory(chunk)
             is_joined = is_joined and isinstance(chunk, IN_MEMORY)
         parts.append(chunk)

@@ -31,14 +31,12 @@ import trio
 from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
+from barnabas.broker.net.admission import Admission, plain_host
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
-from barnabas.broker.net.connection_quotas import ConnectionQuotas
-from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.polling.poller import CLOSED, READ, WRITE
 from barnabas.broker.net.polling.poller_choice import FastestPoller
-from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.limits import Limits
     from barnabas.broker.net.polling.poller import Poller
-    from barnabas.broker.net.refused_sockets import RefusedSockets
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -94,15 +91,16 @@ class Reactor:
         self._limits = limits
         self._dispatch = dispatch
         self._poller: Poller = FastestPoller()
-        self._quotas = ConnectionQuotas(limits, loop.now())
-        self.ip_throttle_s: Callable[[str], float] | None = None
-        """Counts a new connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
-        self._refused: RefusedSockets | None = None
-        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._hold)
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._buffers = FrameBuffers(limits.max_queued_bytes)
-        self._unauthenticated = Unauthenticated(loop, limits, lambda late: self._close(self._channels[late]))
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
+        self.admission = Admission(
+            loop,
+            limits,
+            self._refusals,
+            lambda late: self._close(self._channels[late]),
+            lambda: self.acceptor.release_held(),  # noqa: PLW0108 - it is made below
+        )
+        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self.admission.hold)
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}
         self._to_flush: deque[Channel] = deque()
@@ -140,9 +138,7 @@ class Reactor:
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits of connections; open ones stay open. All other limits are fixed at the start."""
         self._limits = limits
-        self._quotas.set_limits(limits, self._loop.now())
-        self._unauthenticated.set_limits(limits)
-        self.acceptor.release_held()
+        self.admission.set_limits(limits)
 
     def listen(self, listener: Listener) -> None:
         """Serve a socket that is already bound and listening."""
@@ -155,7 +151,7 @@ class Reactor:
     async def run(self) -> None:
         """Serve until cancelled."""
         clock = self._loop.now
-        timers = self._loop.timers
+        heap = self._loop.timers.heap  # looked at for every request
         next_checkpoint = clock() + CHECKPOINT_S
         linger_s = 0.0
         rotates = True
@@ -173,7 +169,7 @@ class Reactor:
                     continue
                 linger_s = self.linger_s
                 now = self._served_at
-                is_due = now >= next_checkpoint or timers.is_due(now)
+                is_due = now >= next_checkpoint or (heap and heap[0][0] <= now)
                 if is_due and rotates and self._rotation:
                     rotates = False  # a turn more: requests wait for the rotation or for other tasks, not for both
                     continue
@@ -358,23 +354,9 @@ class Reactor:
 
     # -- accepting
 
-    def _hold(self, listener: Listener, now: float) -> tuple[float, str] | None:
-        """For how long a listener must not accept a connection now, and because of which limit; None if it may."""
-        held = self._quotas.hold(listener.name, now)
-        return self._unauthenticated.hold(now) if held is None and listener.authenticates else held
-
     def _admit(self, listener: Listener, accepted: SocketType, peer: tuple[str, int]) -> None:
-        host = _plain(peer[0])
-        quotas = self._quotas
-        quotas.accepted(listener.name)
-        if self.ip_throttle_s is not None and (wait_s := self.ip_throttle_s(host)):
-            self._close_later(accepted, wait_s)
-            return
-        if not quotas.allows(host):
-            limit = quotas.limit_of(host)
-            text = "Refused a connection from %s: max.connections.per.ip=%d is reached"
-            self._refusals.line(host, text, host, limit)
-            accepted.close()
+        host = plain_host(peer[0])
+        if not self.admission.admits(listener, accepted, host):
             return
         accepted.setblocking(False)
         local_host, local_port = listener.local_address(accepted)
@@ -382,9 +364,9 @@ class Reactor:
             listener.dispatch or self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
-            local=(_plain(local_host), local_port),
+            local=(plain_host(local_host), local_port),
             max_frame_bytes=self._limits.max_frame_bytes,
-            buffers=self._unauthenticated.buffers if listener.authenticates else self._buffers,
+            buffers=self.admission.buffers_of(listener),
             on_output=self._on_output,
             clock=self._loop.now,
             security_protocol=listener.protocol,
@@ -400,34 +382,7 @@ class Reactor:
             channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
-        if listener.authenticates:
-            connection.on_authenticated = self._on_authenticated
-            self._unauthenticated.add(connection)
-        if quotas.opened(listener.name, host):
-            self._close_idlest(listener.name)
-
-    def _on_authenticated(self, connection: Connection) -> None:
-        self._unauthenticated.remove(connection)
-        connection.use_buffers(self._buffers)
-        self.acceptor.release_held()
-
-    def _close_later(self, accepted: SocketType, wait_s: float) -> None:
-        """Close a connection of an address that connects too fast, in `wait_s` seconds."""
-        if self._refused is None:
-            from barnabas.broker.net.refused_sockets import RefusedSockets
-
-            self._refused = RefusedSockets(self._loop)
-        self._refused.close_later(accepted, wait_s)
-
-    def _close_idlest(self, inter_broker: str) -> None:
-        """Close the connection of another listener that was idle for the longest time: this one is exempt."""
-        others = [connection for connection in self._channels if connection.listener != inter_broker]
-        if others:
-            idlest = min(others, key=lambda connection: connection.last_active)
-            peer = (idlest.peer_host, idlest.peer_port)
-            text = "Closing the idlest connection, from %s:%d: max.connections is reached"
-            self._refusals.line(idlest.peer_host, text, *peer)
-            self._close(self._channels[idlest])
+        self.admission.opened(listener, connection, self._channels)
 
     # -- reading
 
@@ -452,27 +407,15 @@ class Reactor:
         connection = channel.connection
         if connection.is_closing or (connection.partial is not None and not connection.wants_data):
             return  # an event from before it stopped reading
-        budget = TURN_BYTES
         try:
-            while budget > 0:
-                space = None if connection.partial is None else connection.space()
-                if space is None:
-                    count = channel.socket.recv_into(self._scratch)
-                    if not count:
-                        connection.is_closing = True
-                        break
-                    connection.receive(self._scratch[:count], now, self._share_s)
-                    if connection.partial is None or connection.space() is None:
-                        break
-                    budget -= count
-                else:
-                    count = channel.socket.recv_into(space)
-                    space.release()
-                    if not count:
-                        connection.is_closing = True
-                        break
-                    connection.filled(count, now, self._share_s)
-                    budget -= count
+            if connection.partial is not None:
+                self._read_partial(channel, now, TURN_BYTES)
+            elif count := channel.socket.recv_into(self._scratch):
+                connection.receive(self._scratch[:count], now, self._share_s)
+                if connection.partial is not None and connection.space() is not None:
+                    self._read_partial(channel, now, TURN_BYTES - count)
+            else:
+                connection.is_closing = True
         except BlockingIOError:
             pass
         except Exception as error:
@@ -481,6 +424,24 @@ class Reactor:
         if not channel.is_queued:
             channel.is_queued = True
             self._to_flush.append(channel)
+
+    def _read_partial(self, channel: Channel, now: float, budget: int) -> None:
+        """Read the rest of a frame that has begun, and what follows it, for about `budget` bytes."""
+        connection = channel.connection
+        while budget > 0:
+            space = None if connection.partial is None else connection.space()
+            count = channel.socket.recv_into(self._scratch if space is None else space)
+            if not count:
+                connection.is_closing = True
+                return
+            if space is None:
+                connection.receive(self._scratch[:count], now, self._share_s)
+                if connection.partial is None or connection.space() is None:
+                    return
+            else:
+                space.release()
+                connection.filled(count, now, self._share_s)
+            budget -= count
 
     def _failed(self, channel: Channel, error: Exception) -> None:
         """Close a connection because of an error of its peer, of its socket, or a bug."""
@@ -560,7 +521,9 @@ class Reactor:
             return 0
         try:
             weight = _SEND_BASE_BYTES + channel.flush()
-            self._settle(channel)
+            connection = channel.connection
+            if connection.partial is not None or connection.is_closing or connection.out or channel.interest != READ:
+                self._settle(channel)
         except Exception as error:
             self._failed(channel, error)
             return 0
@@ -593,9 +556,7 @@ class Reactor:
         if self._channels.pop(connection, None) is None:
             return
         self._poller.unregister(channel.fd)
-        self._unauthenticated.remove(connection)
-        self._quotas.closed(connection.listener, connection.peer_host)
-        self.acceptor.release_held()
+        self.admission.closed(connection)
         channel.socket.close()
         if self._closed is not None and not self._channels:
             self._closed.set()
@@ -640,13 +601,7 @@ class Reactor:
         for close in self.on_close:
             call_guarded("Closing what the event loop polls", close)
         self.stop_accepting()
-        if self._refused is not None:
-            self._refused.close()
+        self.admission.close()
         for channel in list(self._channels.values()):
             self._close(channel)
         self._poller.close()
-
-
-def _plain(host: str) -> str:
-    """An IPv4 address in its usual form, also when it was accepted by a dual-stack socket."""
-    return host.removeprefix("::ffff:") if "." in host else host
