@@ -61,7 +61,17 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_few_elements", "_find_route", "_max_elements", "_routes", "_small")
+    __slots__ = (
+        "_admits",
+        "_broker",
+        "_countdown",
+        "_few_elements",
+        "_find_route",
+        "_max_elements",
+        "_meter",
+        "_routes",
+        "_small",
+    )
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -74,9 +84,11 @@ class Dispatcher:
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._few_elements = min(FEW_ELEMENTS, self._max_elements)
         self._small = min(LARGE_REQUEST_BYTES, self._max_elements)  # a request of fewer bytes has fewer elements
+        self._meter = broker.meter
+        self._countdown = None if broker.meter is None else broker.meter.countdown
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:  # noqa: C901 (the hot path, inlined)
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
         if connection.authenticator is not None and not (self._admits or self._import_admits())(
             self._broker, self._routes, connection, frame, _serve
@@ -112,11 +124,34 @@ class Dispatcher:
         if request_logger.isEnabledFor(logging.DEBUG):
             peer = (connection.peer_host, connection.peer_port)
             request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
+        if self._countdown is not None:
+            countdown = self._countdown
+            left = countdown[api_key] - 1
+            countdown[api_key] = left
+            if not left:
+                self._serve_timed(route, request, context, frame, position)
+                return
         if request is None:
-            large = LargeRequest(route, context, self._max_elements)
-            _begin(large.serve(frame, position), route, large, context)
+            self._serve_large(route, context, frame, position)
         else:
             _serve(route, request, context)
+
+    def _serve_large(self, route: Route, context: RequestContext, frame: memoryview, position: int) -> None:
+        large = LargeRequest(route, context, self._max_elements)
+        _begin(large.serve(frame, position), route, large, context)
+
+    def _serve_timed(
+        self, route: Route, request: Message | None, context: RequestContext, frame: memoryview, position: int
+    ) -> None:
+        """Serve a request whose times are taken."""
+        meter = self._meter
+        assert meter is not None
+        began, weight = meter.begins(route.api_key)
+        if request is None:
+            self._serve_large(route, context, frame, position)
+        else:
+            _serve(route, request, context)
+        meter.handled(route.api_key, began, weight, context.connection)
 
     def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
         """The request of a frame; `position` is the one after the client id. None: it is parsed between the turns."""
@@ -203,6 +238,8 @@ def _deliver(route: Route, request: Message | LargeRequest, context: RequestCont
     assert waited is not None  # a cancelled task does not deliver
     if waited.has_paused and isinstance(outcome, Message) and type(outcome) is not EncodedResponse:
         deliver = partial(_deliver, route, request, context)
+        if connection.count_errors is not None and route.first_error(outcome):
+            connection.count_errors(route, outcome)
         encoding = Task(encode_in_steps(route, outcome), context.broker.loop.slices, deliver)
         encoding.send_before_close = waited.send_before_close
         connection.delayed = encoding
@@ -210,6 +247,8 @@ def _deliver(route: Route, request: Message | LargeRequest, context: RequestCont
         return
     connection.delayed = None
     connection.last_active = connection.clock()  # idle time counts from the response
+    if context.broker.meter is not None:
+        context.broker.meter.waited(context.api_key, connection.last_active - context.now)
     if context.usage is not None:
         context.usage.resume()
     try:
@@ -275,7 +314,12 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
         connection.out.append(response)
         connection.out_bytes += len(response)
         return
-    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)  # type: ignore[arg-type]
+    if type(response) is EncodedResponse:
+        chunks = response.chunks
+    else:
+        chunks = route.response_codec.build(response)  # type: ignore[arg-type]
+        if connection.count_errors is not None and route.first_error(response):
+            connection.count_errors(route, response)
     if len(chunks) == 1:
         size = 4 + len(chunks[0])
         if route.response_is_flexible:

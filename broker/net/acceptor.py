@@ -321,3 +321,8 @@ def bind(host: str, port: int, backlog: int | None) -> socket.socket:
 def start_listening(bound: socket.socket, backlog: int) -> None:
     """Let the system queue connections. OSError when another process listens on the address by now."""
     bound.listen(max(backlog, 511))  # a burst of clients after a restart exceeds Kafka's default of 50
+
+
+def plain(host: str) -> str:
+    """An IPv4 address in its usual form, also when it was accepted by a dual-stack socket."""
+    return host.removeprefix("::ffff:") if "." in host else host

@@ -30,9 +30,9 @@ import trio
 
 from barnabas.broker.guarded import call_guarded
 from barnabas.broker.limited_log import LimitedLog
-from barnabas.broker.net.acceptor import Acceptor, Listener
+from barnabas.broker.net.acceptor import Acceptor, Listener, plain
 from barnabas.broker.net.channel import TURN_BYTES, Channel
-from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
+from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection, Meter
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
@@ -95,6 +95,7 @@ class Reactor:
         self._dispatch = dispatch
         self._poller: Poller = FastestPoller()
         self._quotas = ConnectionQuotas(limits, loop.now())
+        self.connection_counts = self._quotas.of_listener  # open connections by listener
         self.ip_throttle_s: Callable[[str], float] | None = None
         """Counts a new connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
         self._refused: RefusedSockets | None = None
@@ -114,10 +115,11 @@ class Reactor:
         self._in_turn = False
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
-        self.on_close: list[Callable[[], None]] = []
-        """Called when `run` ends, before the poller is closed."""
-        self.linger_s = LINGER_S
-        """How long it polls for the next event after one; 0 where the thread serves other brokers too."""
+        self.on_close: list[Callable[[], None]] = []  # called when `run` ends, before the poller is closed
+        self.turn_began = loop.now()  # of the current turn, or the last one
+        self.on_sent: Callable[[], None] | None = None  # called when responses were sent
+        self.meter: Meter | None = None  # set before the first turn
+        self.linger_s = LINGER_S  # how long it polls after an event; 0 where the thread serves other brokers too
 
     @property
     def connection_count(self) -> int:
@@ -151,6 +153,7 @@ class Reactor:
         next_checkpoint = clock() + CHECKPOINT_S
         linger_s = 0.0
         rotates = True
+        meter = self.meter
         try:
             while True:
                 try:
@@ -165,6 +168,8 @@ class Reactor:
                     continue
                 linger_s = self.linger_s
                 now = clock()
+                if meter is not None:
+                    meter.turns.append(now - self.turn_began)
                 is_due = now >= next_checkpoint or timers.is_due(now)
                 if is_due and rotates and self._rotation:
                     rotates = False  # a turn more: requests wait for the rotation or for other tasks, not for both
@@ -173,6 +178,8 @@ class Reactor:
                 if is_due:
                     await trio.lowlevel.checkpoint()
                     next_checkpoint = clock() + CHECKPOINT_S
+                    if meter is not None:
+                        meter.count_turns()
         finally:
             self._close_all()
 
@@ -180,11 +187,6 @@ class Reactor:
         with trio.CancelScope() as self._sleep:
             await trio.lowlevel.wait_readable(self._poller.fileno())
         self._sleep = None
-
-    def _wake(self) -> None:
-        """End the wait of `run`: there is work that the poller does not report."""
-        if self._sleep is not None:
-            self._sleep.cancel()
 
     def turn(self, linger_s: float = 0.0, *, rotates: bool = True) -> bool:
         """Serve ready sockets, for `TURN_S` and one request more, then the rotation; False if nothing was ready.
@@ -203,7 +205,7 @@ class Reactor:
         self._in_turn = True
         loop = self._loop
         try:
-            now = loop.now()
+            now = self.turn_began = loop.now()
             self._serve(events, now, now + TURN_S)
             if loop.callbacks:
                 loop.end_turn()
@@ -319,8 +321,8 @@ class Reactor:
             self._send_queued()
         finally:
             self._in_turn = False
-        if self._to_flush or self._rotation:
-            self._wake()
+        if (self._to_flush or self._rotation) and self._sleep is not None:
+            self._sleep.cancel()  # `run` waits, and this is work that the poller does not report
 
     # -- accepting
 
@@ -330,7 +332,7 @@ class Reactor:
         return self._unauthenticated.hold(now) if held is None and listener.authenticates else held
 
     def _admit(self, listener: Listener, accepted: SocketType, peer: tuple[str, int]) -> None:
-        host = _plain(peer[0])
+        host = plain(peer[0])
         quotas = self._quotas
         quotas.accepted(listener.name)
         if self.ip_throttle_s is not None and (wait_s := self.ip_throttle_s(host)):
@@ -348,13 +350,14 @@ class Reactor:
             listener.dispatch or self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
-            local=(_plain(local_host), local_port),
+            local=(plain(local_host), local_port),
             max_frame_bytes=self._limits.max_frame_bytes,
             buffers=self._unauthenticated.buffers if listener.authenticates else self._buffers,
             on_output=self._on_output,
             clock=self._loop.now,
             security_protocol=listener.protocol,
             on_refused=self._on_refused,
+            count_errors=None if self.meter is None else self.meter.count_errors,
         )
         if listener.prepare is not None:
             listener.prepare(connection)
@@ -513,6 +516,8 @@ class Reactor:
                     end = loop.now() + SEND_S
                 elif loop.now() >= end:
                     break
+        if self.on_sent is not None:
+            self.on_sent()
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
@@ -593,8 +598,3 @@ class Reactor:
         for channel in list(self._channels.values()):
             self._close(channel)
         self._poller.close()
-
-
-def _plain(host: str) -> str:
-    """An IPv4 address in its usual form, also when it was accepted by a dual-stack socket."""
-    return host.removeprefix("::ffff:") if "." in host else host

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.follower_watch import FollowerWatch
     from barnabas.broker.replicas.leader_state import Follower
     from barnabas.broker.replicas.leading import Leading
+    from barnabas.broker.replicas.tally import Tally
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append.batch_check import Origin
     from barnabas.storage.append.offset_assignment import AppendInfo
@@ -56,9 +57,11 @@ class Partition:
         "_on_failure",
         "_waking",
         "adding_replicas",
+        "appends",
         "bytes_appended",
         "committed_bytes",
         "end_waiters",
+        "fetches",
         "flush_policy",
         "has_peers",
         "index",
@@ -75,6 +78,7 @@ class Partition:
         "partition_epoch",
         "removing_replicas",
         "replicas",
+        "tally",
         "topic",
         "topic_id",
         "waiters",
@@ -122,6 +126,8 @@ class Partition:
         self.adding_replicas: Sequence[int] = ()
         self.removing_replicas: Sequence[int] = ()
         self.bytes_appended = 0  # up to the high watermark, since the broker started
+        self.appends = self.fetches = 0  # since the broker started: appends as leader, and reads for fetches
+        self.tally: Tally | None = None  # only with a listener of metrics
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
         self.end_waiters: dict[object, Callable[[Partition], None]] = {}  # followers, which read up to the log end
         self.watches: dict[FollowerWatch, PartitionKey] = {}  # of followers that wait for any change
@@ -143,7 +149,9 @@ class Partition:
         """
         if assigned.partition_epoch <= self.partition_epoch:
             return False
-        was_leader = self.is_leader
+        tally, was_leader, isr, epoch = self.tally, self.is_leader, len(self.isr), self.leader_epoch
+        if tally is not None:
+            tally.before_change(self)
         is_new_epoch = assigned.leader_epoch != self.leader_epoch
         has_changed = is_new_epoch or assigned.leader != self.leader_id
         self.leader_id = assigned.leader
@@ -161,6 +169,8 @@ class Partition:
             self._take_part(assigned, is_new_epoch=is_new_epoch, is_new_leader=not was_leader)
         if was_leader and not self.is_leader:
             self._resign()
+        if tally is not None:
+            tally.after_change(self, was_leader=was_leader, isr=isr, epoch=epoch, assigned=assigned)
         if has_changed:
             self._wake_all()
         return has_changed
@@ -318,6 +328,7 @@ class Partition:
         except OSError as error:
             self.report_failure("write", error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self.appends += 1
         if self.leading is not None:
             if not info.duplicate:
                 self._replicate(len(records))

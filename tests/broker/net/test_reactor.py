@@ -15,7 +15,6 @@ import trio
 
 from barnabas.broker.disk_threads import DiskThreads
 from barnabas.broker.net import acceptor
-from barnabas.broker.net import reactor as reactor_module
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.wire.frame import encode_request
@@ -380,8 +379,8 @@ def test_a_taken_port_is_an_error() -> None:
 
 
 def test_a_mapped_ipv6_address_is_shown_as_ipv4() -> None:
-    assert reactor_module._plain("::ffff:10.1.2.3") == "10.1.2.3"
-    assert reactor_module._plain("::1") == "::1"
+    assert acceptor.plain("::ffff:10.1.2.3") == "10.1.2.3"
+    assert acceptor.plain("::1") == "::1"
 
 
 @pytest.mark.trio
