@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.transactions import TRANSACTION_MAX_TIMEOUT_MS
 from barnabas.broker.metrics.labels import OTHER
-from barnabas.broker.replicas.tally import Counts
+from barnabas.broker.replicas.leader.tally import Counts
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker

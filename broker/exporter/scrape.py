@@ -28,11 +28,11 @@ from barnabas.broker.exporter.replica_figures import replica_steps
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.metrics.meter import Meter
     from barnabas.broker.net.acceptor import Listener
     from barnabas.broker.replicas.load import Load
-    from barnabas.broker.steps import Steps
     from barnabas.wire.clients.broker_load import BrokerLoad
 
 R = TypeVar("R")

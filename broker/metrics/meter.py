@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from barnabas.broker.metrics.histogram import Histogram
 from barnabas.broker.metrics.labels import Labels
 from barnabas.broker.metrics.response_errors import MOST_ITEMS, codes_of, first_error_of
-from barnabas.broker.replicas.tally import Counts, Tallies
+from barnabas.broker.replicas.leader.tally import Counts, Tallies
 from barnabas.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.reactor import Reactor
-    from barnabas.broker.replicas.cleaner import LogCleaner
-    from barnabas.broker.replicas.fetch_sessions import PartitionKey
+    from barnabas.broker.replicas.cleaning.cleaner import LogCleaner
+    from barnabas.broker.replicas.leader.fetch_sessions import PartitionKey
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.wire.schema import Message

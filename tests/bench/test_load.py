@@ -21,7 +21,7 @@ GENERATORS = [
 @pytest.fixture(params=GENERATORS)
 def loaded(request, broker: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[target.Target]:
     if request.param == "python":
-        monkeypatch.setattr(target, "generator", lambda: [sys.executable, "-m", "bench.load"])
+        monkeypatch.setattr(target, "generator", lambda: [sys.executable, "-m", "bench.loads.load"])
     return target.Target(broker)
 
 
@@ -34,6 +34,14 @@ def test_produced_batches_are_stored(loaded: target.Target) -> None:
     assert outcome.bytes >= 1 << 20
     assert outcome.requests <= stored // count <= outcome.requests + 2 * 5
     assert outcome.p50_us <= outcome.p99_us
+    loaded.delete(topic)
+
+
+def test_a_window_counts_at_least_one_response_however_slow_the_machine_is(loaded: target.Target) -> None:
+    """A row of a busy machine once divided by no requests."""
+    topic = loaded.create(1)
+    requests = [frames.produce(topic, 0, frames.batch(1000, 100)[0])]
+    assert loaded.raw("produce", requests, 1, 1, 0, 0).requests >= 1
     loaded.delete(topic)
 
 

@@ -14,8 +14,8 @@ from barnabas.broker.exporter.scrape import all_steps
 from barnabas.broker.metrics.meter import Meter
 from barnabas.broker.net.acceptor import Listener
 from barnabas.wire.clients.broker_load import BrokerLoad
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse
+from barnabas.wire.messages.groups import offsets as o
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,

@@ -9,8 +9,8 @@ from barnabas.broker.metrics.labels import OTHER, Labels
 from barnabas.broker.metrics.response_errors import codes_of, first_error_of
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchResponse
-from barnabas.wire.messages.groups import HeartbeatResponse
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.classic_groups import HeartbeatResponse
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,

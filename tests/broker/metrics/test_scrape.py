@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from barnabas.broker.exporter.declarations import COUNTER, GAUGE, HISTOGRAM, LABELS, METRICS, OURS, SUMMARY
 from barnabas.broker.metrics.labels import OTHER
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.groups import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.groups.classic_groups import HeartbeatRequest, HeartbeatResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.broker.metrics.pages import Metered, Samples, commit, fetch, produce, samples_of, value
 from tests.support.memory.broker import MemoryBroker
