@@ -26,7 +26,7 @@ QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 """As the JMX exporter shows Kafka's histograms."""
 RUNNING: Final = 3
 """Kafka's BrokerState.RUNNING: a single node has no other state that a scrape could see."""
-PARTITIONS_OF_A_STEP: Final = 500
+PARTITIONS_OF_A_STEP: Final = 100
 _TIMES: Final = ("queue", "handling", "waiting", "sending", "total")
 
 

@@ -7,7 +7,7 @@ leader does not answer within `ENDS_S` has no lag in this scrape.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -82,48 +82,70 @@ def most_remote(most_labels: int) -> int:
     return most_labels * PARTS_OF_A_NAME
 
 
+class _Totals:
+    """Of all groups."""
+
+    def __init__(self) -> None:
+        self.offsets = 0
+        self.lag = 0
+        self.looked_at = 0
+
+
 def group_steps(page: Page, broker: Broker, labels: Labels, ends: Ends) -> Iterator[None]:
     """Add the samples of all groups."""
     states: Counter[tuple[str, str]] = Counter()
     existing: set[str] = set()
-    count = offset_count = total_lag = looked_at = 0
+    totals = _Totals()
     for coordinator in list(broker.group_coordinators):
-        for group_id, group in list(coordinator.groups.items()):
-            count += 1
+        for group_id in list(coordinator.groups):
+            group = coordinator.groups.get(group_id)
+            if group is None:
+                continue  # deleted meanwhile
             existing.add(group_id)
             states[group.group_type, str(group.state)] += 1
             committed = coordinator.offsets.store.of_group(group_id)
             has_own, has_partitions = labels.admit(group_id, sum(map(len, list(committed.values()))))
             label = group_id if has_own else OTHER
-            add = page.add if has_own else page.add_to_sum
-            add("group", (label,), {"members": len(group.members)})  # type: ignore[attr-defined]  # of all types
+            members = {"members": len(group.members)}  # type: ignore[attr-defined]  # of all types
+            (page.add if has_own else page.add_to_sum)("group", (label,), members)
             for topic, offsets in list(committed.items()):
-                of_topic: Counter[str] = Counter()
-                for index, value in list(offsets.items()):
-                    looked_at += 1
-                    if looked_at % STEP == 0:
-                        yield
-                    values = _lag(broker, topic, index, decoded(value).offset, ends)
-                    offset_count += 1
-                    of_topic.update(values)
-                    total_lag += values.get("lag", 0)
-                    if has_partitions:
-                        page.add("group and partition", (label, topic, str(index)), values)
-                    elif has_own:
-                        page.add_to_sum("group and partition", (label, OTHER, OTHER), values)
-                    else:
-                        page.add_to_sum("group and partition", (OTHER, OTHER, OTHER), values)
-                if has_partitions:
-                    page.add("group and topic", (label, topic), of_topic)
-                else:
-                    page.add_to_sum("group and topic", (label, OTHER), of_topic)
+                shown = topic if has_partitions else OTHER
+                yield from _topic_steps(page, broker, (label, topic, shown), offsets, ends, totals)
             yield
-    labels.keep_only(existing)
+    yield from labels.keep_only(existing)
     yield
     page.add_sums()
     for (group_type, state), number in states.items():
         page.add("group state", (group_type, state), {"groups": number})
-    page.add("broker", (), {"groups": count, "offsets": offset_count, "lag": total_lag})
+    page.add("broker", (), {"groups": len(existing), "offsets": totals.offsets, "lag": totals.lag})
+
+
+def _topic_steps(
+    page: Page,
+    broker: Broker,
+    names: tuple[str, str, str],
+    offsets: Mapping[int, bytes],
+    ends: Ends,
+    totals: _Totals,
+) -> Iterator[None]:
+    """Add the samples of a group in a topic: `names` are the group's label, the topic, and the topic's label."""
+    label, topic, shown = names
+    of_topic = {"offset": 0}
+    for index, value in list(offsets.items()):
+        totals.looked_at += 1
+        if totals.looked_at % STEP == 0:
+            yield
+        values = _lag(broker, topic, index, decoded(value).offset, ends)
+        totals.offsets += 1
+        of_topic["offset"] += values["offset"]
+        if "lag" in values:
+            of_topic["lag"] = of_topic.get("lag", 0) + values["lag"]
+            totals.lag += values["lag"]
+        if shown is OTHER:
+            page.add_to_sum("group and partition", (label, OTHER, OTHER), values)
+        else:
+            page.add("group and partition", (label, topic, str(index)), values)
+    (page.add_to_sum if shown is OTHER else page.add)("group and topic", (label, shown), of_topic)
 
 
 def _lag(broker: Broker, topic: str, index: int, offset: int, ends: Ends) -> dict[str, int]:

@@ -22,7 +22,11 @@ Values = Mapping[str, "float | Histogram | None"]
 _BY_SOURCE: Final[dict[str, list[Metric]]] = {
     source: [metric for metric in METRICS if metric.source == source] for source in LABELS
 }
-_NOT_SUMMED: Final = frozenset(metric.field for metric in METRICS if not metric.is_summed)
+_SUMMED: Final[dict[str, list[str]]] = {
+    source: list(dict.fromkeys(metric.field for metric in metrics if metric.is_summed))
+    for source, metrics in _BY_SOURCE.items()
+}
+"""By source, the fields that are summed for topics and groups beyond the limit of labels."""
 
 
 class Page:
@@ -55,9 +59,13 @@ class Page:
 
     def add_to_sum(self, source: str, labels: Sequence[str], values: Values) -> None:
         """Values of a topic or group that has no series of its own: `labels` has `OTHER` in its place."""
-        sums = self._sums.setdefault((source, tuple(labels)), defaultdict(float))
-        for field, value in values.items():
-            if value is not None and field not in _NOT_SUMMED:
+        key = (source, tuple(labels))
+        sums = self._sums.get(key)
+        if sums is None:
+            sums = self._sums[key] = defaultdict(float)
+        for field in _SUMMED[source]:
+            value = values.get(field)
+            if value is not None:
                 sums[field] += value  # type: ignore[operator]  # histograms are of APIs
 
     def add_sums(self) -> None:

@@ -39,25 +39,28 @@ def replica_steps(page: Page, broker: Broker, meter: Meter) -> Iterator[None]:
         if not partitions:
             continue
         has_own, has_partitions = labels.admit(name, len(partitions))
-        of_topic: Counter[str] = Counter()
+        size = opened = led = 0
         counts = Counts()
         if (removed := meter.tallies.removed.get(partitions[0].topic_id)) is not None:
             counts.add(removed)
         for seen, partition in enumerate(partitions, 1):
-            counts.add(meter.tallies.counts_of(partition))
+            meter.tallies.add_counts(partition, counts)
             values = _values(partition, late_before)
             _add_partition(page, partition, values, has_own=has_own, has_partitions=has_partitions)
-            of_topic.update({field: values[field] for field in ("size", "open_transactions")})
-            of_topic["led"] += partition.is_leader
-            figures.update({field: values[field] for field in _SUMMED})
+            size += values["size"]
+            opened += values["open_transactions"]
+            led += partition.is_leader
+            for field in _SUMMED:
+                figures[field] += values[field]
             if seen % STEP == 0:
                 yield
         totals.add(counts)
-        of_topic.update(_of_counts(counts))
+        of_topic = {**_of_counts(counts), "size": size, "open_transactions": opened, "led": led}
         if has_own:
             page.add("topic", (name,), of_topic)
         else:
-            others.update(of_topic)
+            for field, value in of_topic.items():
+                others[field] += value
         yield
     if labels.hidden or any(others.values()):
         page.add("topic", (OTHER,), others)

@@ -135,13 +135,12 @@ class Tally:
         self.counts.isr_shrinks += after < before
         self.counts.isr_expands += after > before
 
-    def current(self, partition: Replica) -> Counts:
-        """The counts up to now."""
-        counts = Counts()
+    def add_to(self, counts: Counts, partition: Replica) -> None:
+        """Add the counts up to now."""
         counts.add(self.counts)
-        counts.appends, counts.fetches = partition.appends, partition.fetches
+        counts.appends += partition.appends
+        counts.fetches += partition.fetches
         self._add_appends(partition, counts)
-        return counts
 
 
 def bytes_written(partition: Replica) -> int:
@@ -186,7 +185,7 @@ class Tallies:
         if partition.tally is None:
             return
         counts = self.removed.setdefault(partition.topic_id, Counts())
-        counts.add(self.counts_of(partition))
+        self.add_counts(partition, counts)
         for sent in self._sent_bytes:
             for name in (partition.topic, partition.topic_id):
                 sent.pop((name, partition.index), None)
@@ -195,11 +194,11 @@ class Tallies:
             self.gone.add(counts)
             self._forget_topic(partition.topic, counts)
 
-    def counts_of(self, partition: Replica) -> Counts:
-        """The counts of one replica up to now."""
-        counts = Counts() if partition.tally is None else partition.tally.current(partition)
-        names = (partition.topic, partition.topic_id)
-        counts.bytes_out, counts.replication_bytes_out = (
-            sum(sent.get((name, partition.index), 0) for name in names) for sent in self._sent_bytes
-        )
-        return counts
+    def add_counts(self, partition: Replica, counts: Counts) -> None:
+        """Add the counts of one replica up to now."""
+        if partition.tally is not None:
+            partition.tally.add_to(counts, partition)
+        to_consumers, to_followers = self._sent_bytes
+        for name in (partition.topic, partition.topic_id):
+            counts.bytes_out += to_consumers.get((name, partition.index), 0)
+            counts.replication_bytes_out += to_followers.get((name, partition.index), 0)

@@ -39,27 +39,36 @@ class Metered(MemoryBroker):
 
     @property
     def meter(self) -> Meter:
-        meter = self.broker.meter
-        assert meter is not None
-        return meter
+        return meter_of(self)
 
-    def text(self, ends: dict[tuple[str, int], int] | None = None) -> str:
+    def text(self) -> str:
         """What a scrape would get."""
-        page = Page()
-        machine = broker_figures.Machine()
-        machine.read(self.broker)
-        machine.add(page)
-        broker_figures.add_load(page, BrokerLoad(0.25, 0.5, 1024.0, 0.75, 10.0, 2.5, 3.0, 60.0), 7)
-        broker_figures.add_listeners(page, listeners(), {"PLAINTEXT": 5, "SASL_SSL": 2})
-        broker_figures.add_clients(page, self.broker.client_metrics)
-        for _ in all_steps(page, self.broker, self.meter, ends or {}):
-            pass
-        broker_figures.add_loop(page, self.meter, idle=0.9)
-        return "".join(page.pieces())
+        return text_of(self)
 
-    def samples(self, ends: dict[tuple[str, int], int] | None = None) -> Samples:
+    def samples(self) -> Samples:
         """What Prometheus has after a scrape."""
-        return samples_of(self.text(ends))
+        return samples_of(self.text())
+
+
+def meter_of(memory: MemoryBroker) -> Meter:
+    meter = memory.broker.meter
+    assert meter is not None
+    return meter
+
+
+def text_of(memory: MemoryBroker, ends: dict[tuple[str, int], int] | None = None) -> str:
+    """What a scrape of a broker would get; `ends` are what other brokers tell."""
+    page = Page()
+    machine = broker_figures.Machine()
+    machine.read(memory.broker)
+    machine.add(page)
+    broker_figures.add_load(page, BrokerLoad(0.25, 0.5, 1024.0, 0.75, 10.0, 2.5, 3.0, 60.0), 7)
+    broker_figures.add_listeners(page, listeners(), {"PLAINTEXT": 5, "SASL_SSL": 2})
+    broker_figures.add_clients(page, memory.broker.client_metrics)
+    for _ in all_steps(page, memory.broker, meter_of(memory), ends or {}):
+        pass
+    broker_figures.add_loop(page, meter_of(memory), idle=0.9)
+    return "".join(page.pieces())
 
 
 def listeners() -> Iterable[Listener]:

@@ -186,6 +186,15 @@ def test_every_number_is_written(value: float, written: str) -> None:
     assert "".join(text_of_clients(metrics)).endswith(f"}} {written}\n")
 
 
+def test_a_client_cannot_push_a_metric_of_the_broker() -> None:
+    metrics = KeptMetrics(10**6)
+    client = metrics.begin(b"1", CLIENT, 60.0)
+    for name in ("barnabas.cpu.ratio", "kafka.brokers", "barnabas.turn.seconds.sum", "mine"):
+        metrics.add(client, Point(name, (), 1.0, is_monotonic=False, is_delta=False))
+    lines = "".join(text_of_clients(metrics)).splitlines()
+    assert [line.split("{")[0] for line in lines] == ["# TYPE mine gauge", "mine"]
+
+
 def test_many_series_are_written_in_pieces_while_they_change() -> None:
     metrics = KeptMetrics(10**7)
     client = metrics.begin(b"1", CLIENT, 60.0)

@@ -51,7 +51,7 @@ def test_a_name_keeps_its_place_until_it_is_forgotten() -> None:
     labels.forget("a")
     assert not labels.admit("c", 1)[0]
     assert labels.admit("d", 1)[0]
-    labels.keep_only({"b"})
+    list(labels.keep_only({"b"}))
     assert labels.hidden == 0
     assert labels.admit("c", 1)[0]
 
