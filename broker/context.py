@@ -130,6 +130,7 @@ class Broker:
         self.tls: Tls | None = None
         """The certificates of this node, if one of its listeners has TLS."""
         self._advertised = config.advertised_listeners
+        self._rack = config[BROKER_RACK]
         self.authorizer: Authorizer | None = None
         """Decides what requests may do; None allows everything."""
 
@@ -240,10 +241,13 @@ class Broker:
         For this broker without advertised.listeners that is the address that the client has connected to. Brokers that
         do not have this listener are left out, as in Kafka (R16).
         """
-        listener = ctx.listener
+        connection = ctx.connection
+        listener = connection.listener
         advertised = self._advertised.get(listener)
-        host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
-        own = (self.node_id, host, port, self.config[BROKER_RACK])
+        if advertised is None:
+            own = (self.node_id, connection.local_host, connection.local_port, self._rack)
+        else:
+            own = (self.node_id, advertised.host, advertised.port, self._rack)
         if self.image.brokers.keys() <= {self.node_id}:
             return [own]
         endpoints = []

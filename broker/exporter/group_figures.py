@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.context import Broker
     from barnabas.broker.exporter.page import Page
     from barnabas.broker.metrics.labels import Labels
+    from barnabas.broker.replicas.partition import Partition
 
 STEP: Final = 20
 """How many committed offsets a step looks at; each takes about 15 microseconds."""
@@ -42,7 +43,7 @@ def remote_steps(broker: Broker, most: int) -> Iterator[tuple[str, int] | None]:
                     looked_at += 1
                     if looked_at % STEP == 0:
                         yield None
-                    if (topic, index) in seen or broker.partitions.find_leader(topic, b"", index) is not None:
+                    if (topic, index) in seen or _led(broker, topic, index) is not None:
                         continue
                     if len(seen) >= most:
                         return
@@ -148,9 +149,15 @@ def _topic_steps(
     (page.add_to_sum if shown is OTHER else page.add)("group and topic", (label, shown), of_topic)
 
 
+def _led(broker: Broker, topic: str, index: int) -> Partition | None:
+    """A partition that this broker leads."""
+    partition = broker.partitions.find(topic, index)
+    return partition if partition is not None and partition.is_leader else None
+
+
 def _lag(broker: Broker, topic: str, index: int, offset: int, ends: Ends) -> dict[str, int]:
     """The committed offset in a partition, and the lag if its end is known."""
-    partition = broker.partitions.find_leader(topic, b"", index)
+    partition = _led(broker, topic, index)
     end = ends.get((topic, index)) if partition is None else partition.log.high_watermark
     return {"offset": offset} if end is None else {"offset": offset, "lag": max(0, end - offset)}
 

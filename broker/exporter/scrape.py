@@ -7,7 +7,7 @@ part of the broker's time, however many there are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -110,33 +110,48 @@ def all_steps(page: Page, broker: Broker, meter: Meter, ends: Ends) -> Iterator[
     yield from broker_figures.request_steps(page, meter)
 
 
-def _collected(items: Iterator[tuple[str, int] | None], into: list[tuple[str, int]]) -> Generator[None, None, None]:
+def _collected(items: Iterator[tuple[str, int] | None], into: list[tuple[str, int]]) -> Iterator[None]:
     for item in items:
         if item is not None:
             into.append(item)
         yield
 
 
-async def sliced(loop: Loop, steps: Iterable[None]) -> None:
+class _Slices:
+    """Work that is done in slices (`event_loop.slices.Work`)."""
+
+    def __init__(self, steps: Iterator[None]) -> None:
+        self._steps = steps
+        self.steps_done = 0
+        self.ended = trio.Event()
+        self.failure: Exception | None = None
+        self.is_cancelled = False
+
+    def step(self) -> bool:
+        """Do one step; whether there are more."""
+        if self.is_cancelled:
+            return False
+        self.steps_done += 1
+        try:
+            next(self._steps)
+        except StopIteration:
+            self.ended.set()
+        except Exception as error:
+            self.failure = error
+            self.ended.set()
+        return not self.ended.is_set()
+
+
+async def sliced(loop: Loop, steps: Iterator[None]) -> None:
     """Do work between the turns of the loop; an exception of a step is raised here."""
-    ended = trio.Event()
-    failures: list[Exception] = []
-
-    def failed(error: Exception) -> None:
-        failures.append(error)
-        ended.set()
-
-    work = loop.slices.start(_generator(steps), lambda _: ended.set(), failed)
+    work = _Slices(steps)
+    loop.slices.add(work)
     try:
-        await ended.wait()
+        await work.ended.wait()
     finally:
-        work.cancel()
-    if failures:
-        raise failures[0]
-
-
-def _generator(steps: Iterable[None]) -> Generator[None, None, None]:
-    yield from steps
+        work.is_cancelled = True
+    if work.failure is not None:
+        raise work.failure
 
 
 async def _in_thread(broker: Broker, job: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """What a broker counts while it serves, for its listener of metrics. Without a listener there is no `Meter`.
 
-A request costs about 15 bytecodes: its API's countdown, of which the number of requests follows. When it reaches 0 the
+A request costs 15 bytecodes: its API's countdown, of which the number of requests follows. When it reaches 0 the
 request is timed: each one of an API with few requests, one of up to `MOST_BETWEEN` of an API with many, which then
 counts for all since the last timed one. So histograms have as many values as there were requests, and two clock reads
 belong to one request in 128. Requests that wait for something are rarer and dearer: the time of each wait is counted.
@@ -125,11 +125,12 @@ class Meter:
         seconds = now - self._timed_at[api_key]
         self._timed_at[api_key] = now
         between = min(2 * weight, MOST_BETWEEN) if seconds < BETWEEN_S else max(1, weight // 2)
-        self._between[api_key] = self.countdown[api_key] = between
+        self._between[api_key] = between
+        self.countdown[api_key] = between + 1  # this request is counted again when it is dispatched again
         return now, weight
 
     def handled(self, api_key: int, began: float, weight: int, connection: Connection) -> None:
-        """The handler of a timed request has returned."""
+        """The handler of a timed request has returned. Its response may be made at the end of the turn."""
         now = self._clock()
         times = self._times(api_key)
         reactor = self.reactor
@@ -138,7 +139,7 @@ class Meter:
         times.handling.add(now - began, weight)
         if connection.delayed is not None:
             return  # `waited` counts the rest
-        if reactor is None or not connection.out:
+        if reactor is None:
             times.total.add(now - polled, weight)
         elif len(self._sending) < MOST_SENDING:
             self._sending.append((times, now, polled, weight, connection))

@@ -270,6 +270,11 @@ class Connection:
         if self.partial is None:
             if self.delayed is not None or self.out_bytes >= OUT_LIMIT_BYTES:
                 self._store(data)
+                return
+            end = len(data)
+            if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
+                self._dispatch(self, data[4:])  # one whole frame, nearly always
+                self.last_active = now
             else:
                 self._process(data)
         elif self.is_held:
@@ -283,6 +288,14 @@ class Connection:
         self._share_end = now + SHARE_S
         if self._has_frame and not self.is_held and not self.is_closing:
             self._release_buffer()
+
+    def replace(self, response: bytes, other: bytes) -> None:
+        """Send another response in place of one that is in `out`; nothing if it is not there any more."""
+        for index, chunk in enumerate(self.out):
+            if chunk is response:
+                self.out[index] = other
+                self.out_bytes += len(other) - len(response)
+                return
 
     def admit(self) -> None:
         """The frame that has begun fits into queued.max.request.bytes now: go on reading it."""
@@ -313,10 +326,6 @@ class Connection:
         """Dispatch every complete frame of `data`, keep the rest."""
         position = 0
         end = len(data)
-        if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
-            self._dispatch(self, data[4:])  # one whole frame, nearly always
-            self.last_active = self.now
-            return
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if not _MIN_FRAME_BYTES <= size <= self._max_frame_bytes:

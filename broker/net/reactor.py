@@ -111,6 +111,7 @@ class Reactor:
         self._unserved: list[tuple[object, int]] = []  # events that the last turn had no time for
         self._ready = 0  # how many connections the poller has reported
         self._is_crowded = False  # whether more than `FEW` connections are ready
+        self._served_at = 0.0  # when the requests of the last turn were handled
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
         self._sleep: trio.CancelScope | None = None
@@ -167,9 +168,9 @@ class Reactor:
                     await self._wait_for_work()
                     continue
                 linger_s = self.linger_s
-                now = clock()
+                now = self._served_at
                 if meter is not None:
-                    meter.turns.append(now - self.turn_began)
+                    meter.turns.append(clock() - self.turn_began)
                 is_due = now >= next_checkpoint or timers.is_due(now)
                 if is_due and rotates and self._rotation:
                     rotates = False  # a turn more: requests wait for the rotation or for other tasks, not for both
@@ -205,8 +206,12 @@ class Reactor:
         self._in_turn = True
         loop = self._loop
         try:
-            now = self.turn_began = loop.now()
-            self._serve(events, now, now + TURN_S)
+            if len(events) != 1 or self._rotation or not self._serve_one(events[0]):
+                loop.is_gathering = len(events) > 1
+                self._serve(events)
+                loop.is_gathering = False
+                if loop.gathered:
+                    loop.write_gathered()
             if loop.callbacks:
                 loop.end_turn()
             self._send_queued()
@@ -214,13 +219,34 @@ class Reactor:
                 self._serve_rotation()
                 self._loop.end_turn()
                 self._send_queued()
+            if self.on_sent is not None:
+                self.on_sent()
         finally:
-            self._in_turn = False
+            self._in_turn = loop.is_gathering = False
         return True
 
-    def _serve(self, events: list[tuple[object, int]], now: float, end: float) -> None:
-        """Serve events until `end`; the others are kept for the next turn."""
+    def _serve_one(self, event: tuple[object, int]) -> bool:
+        """Serve the only event: a connection that nothing is known against has data. False for any other event."""
+        target, ready = event
+        if ready != READ or not isinstance(target, Channel):
+            return False
+        if target.is_heavy or target.is_suspect or target.busy_visits:
+            return False
         clock = self._loop.now
+        now = self.turn_began = clock()
+        self._is_crowded = False
+        self._share_s = SHARE_S
+        self._read(target, now)
+        self._served_at = served_at = clock()
+        if served_at - now >= EXPENSIVE_S:
+            target.is_suspect = True
+        return True
+
+    def _serve(self, events: list[tuple[object, int]]) -> None:
+        """Serve events for `TURN_S`; the others are kept for the next turn."""
+        clock = self._loop.now
+        now = self.turn_began = clock()
+        end = now + TURN_S
         crowd = self._ready + len(self._rotation)
         self._is_crowded = crowd > FEW
         self._share_s = SHARE_S * FEW / crowd if self._is_crowded else SHARE_S
@@ -241,6 +267,7 @@ class Reactor:
             if now >= end:
                 self._unserved = events[index + 1 :]
                 break
+        self._served_at = now
 
     def _serve_channel(self, channel: Channel, ready: int, now: float) -> bool:
         """Serve an event of a channel; False if it is to be served in the rotation."""
@@ -262,6 +289,8 @@ class Reactor:
 
     def _serve_other(self, target: object) -> None:
         """Serve a listener, or a descriptor that was given to `watch`."""
+        if self._loop.gathered:
+            self._loop.write_gathered()
         try:
             if isinstance(target, Listener):
                 self.acceptor.accept(target)
@@ -319,6 +348,8 @@ class Reactor:
         self._in_turn = True
         try:
             self._send_queued()
+            if self.on_sent is not None:
+                self.on_sent()
         finally:
             self._in_turn = False
         if (self._to_flush or self._rotation) and self._sleep is not None:
@@ -445,7 +476,9 @@ class Reactor:
         except Exception as error:
             self._failed(channel, error)
             return
-        self._queue(channel)
+        if not channel.is_queued:
+            channel.is_queued = True
+            self._to_flush.append(channel)
 
     def _failed(self, channel: Channel, error: Exception) -> None:
         """Close a connection because of an error of its peer, of its socket, or a bug."""
@@ -465,6 +498,8 @@ class Reactor:
             self._refuse(channel, error)
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
+        if self._loop.gathered:
+            self._loop.write_gathered()
         connection = channel.connection
         peer = (connection.peer_host, connection.peer_port)
         self._refusals.line(connection.peer_host, "Closing the connection from %s:%d: %s", *peer, error)
@@ -493,21 +528,20 @@ class Reactor:
 
     def _send_queued(self) -> None:
         """Send responses for `SEND_S` at most; the others are sent later, in the next turn at the latest."""
+        loop = self._loop
+        if loop.gathered:
+            loop.write_gathered()
         queue = self._to_flush
         if not queue:
             return
-        loop = self._loop
+        if len(queue) == 1 and not loop.callbacks:
+            self._send(queue.popleft())
+            if not (queue or loop.callbacks):
+                return
         end = loop.now() + SEND_S if len(queue) > 1 else 0.0
         weight = 0
         while queue:
-            channel = queue.popleft()
-            channel.is_queued = False
-            if not channel.connection.is_closed:
-                try:
-                    weight += _SEND_BASE_BYTES + channel.flush()
-                    self._settle(channel)
-                except Exception as error:
-                    self._failed(channel, error)
+            weight += self._send(queue.popleft())
             if not queue and loop.callbacks:
                 loop.end_turn()
             if weight >= _SEND_CHECK_BYTES:
@@ -516,8 +550,19 @@ class Reactor:
                     end = loop.now() + SEND_S
                 elif loop.now() >= end:
                     break
-        if self.on_sent is not None:
-            self.on_sent()
+
+    def _send(self, channel: Channel) -> int:
+        """Send what a channel's socket takes; how long that takes, as a number of bytes."""
+        channel.is_queued = False
+        if channel.connection.is_closed:
+            return 0
+        try:
+            weight = _SEND_BASE_BYTES + channel.flush()
+            self._settle(channel)
+        except Exception as error:
+            self._failed(channel, error)
+            return 0
+        return weight
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""

@@ -218,10 +218,8 @@ class FetchPlan:
 
     def find(self, requested: FetchPartition) -> Partition:
         """The partition. KafkaError if it is not served here."""
-        partitions = self.broker.partitions
-        if self.uses_topic_ids:
-            return partitions.get_by_id(requested.topic_id, requested.index)
-        return partitions.get(requested.topic, requested.index)
+        topic = requested.topic_id if self.uses_topic_ids else requested.topic
+        return self.broker.partitions.get(topic, requested.index)
 
     def _read_one(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> FetchResponsePartitionData:
         partition = self.find(requested)

@@ -17,6 +17,7 @@ import trio
 from barnabas.broker.event_loop.loop import CALLBACKS_S, Loop
 from barnabas.broker.event_loop.slices import SLICE_S
 from barnabas.broker.event_loop.timers import FIRE_S
+from barnabas.broker.event_loop.waiting import start_later
 from barnabas.broker.net.acceptor import ACCEPT_S
 from barnabas.broker.net.channel import Channel
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES, SHARE_S
@@ -402,7 +403,7 @@ async def test_turns_and_slices_alternate_under_constant_traffic(turns: Turns) -
             turns.time += SLICE_S
             yield
 
-    turns.loop.slices.start(work(), order.append, order.append)
+    start_later(work(), turns.loop.slices, order.append)
     turn = turns.reactor.turn
 
     def counted(linger_s: float = 0.0, *, rotates: bool = True) -> bool:
