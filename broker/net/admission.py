@@ -41,6 +41,8 @@ class Admission:
         self._close = close
         self._may_accept = may_accept
         self._quotas = ConnectionQuotas(limits, loop.now())
+        self.connection_counts = self._quotas.of_listener
+        """Open connections by listener."""
         self._buffers = FrameBuffers(limits.max_queued_bytes)
         self._unauthenticated = Unauthenticated(loop, limits, close)
         self._refused: RefusedSockets | None = None

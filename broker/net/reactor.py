@@ -33,7 +33,7 @@ from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.admission import Admission, plain_host
 from barnabas.broker.net.channel import TURN_BYTES, Channel
-from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
+from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection, Meter
 from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.polling.poller import CLOSED, READ, WRITE
 from barnabas.broker.net.polling.poller_choice import FastestPoller
@@ -115,15 +115,11 @@ class Reactor:
         """Called with each new connection, which it may have pass by replacing `dispatch` and `on_output`."""
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
-        self.on_close: list[Callable[[], None]] = []
-        """Called when `run` ends, before the poller is closed."""
-        self.linger_s = LINGER_S
-        """How long it polls for the next event after one; 0 where the thread serves other brokers too."""
-
-    @property
-    def connection_count(self) -> int:
-        """The number of open connections."""
-        return len(self._channels)
+        self.on_close: list[Callable[[], None]] = []  # called when `run` ends
+        self.turn_began = loop.now()  # of the current turn, or the last one
+        self.on_sent: Callable[[], None] | None = None  # called when responses were sent
+        self.meter: Meter | None = None  # set before the first turn
+        self.linger_s = LINGER_S  # how long it polls after an event; 0 where the thread serves other brokers too
 
     @property
     def connections(self) -> Collection[Connection]:
@@ -155,6 +151,7 @@ class Reactor:
         next_checkpoint = clock() + CHECKPOINT_S
         linger_s = 0.0
         rotates = True
+        meter = self.meter
         try:
             while True:
                 try:
@@ -169,6 +166,8 @@ class Reactor:
                     continue
                 linger_s = self.linger_s
                 now = self._served_at
+                if meter is not None:
+                    meter.turns.append(clock() - self.turn_began)
                 is_due = now >= next_checkpoint or (heap and heap[0][0] <= now)
                 if is_due and rotates and self._rotation:
                     rotates = False  # a turn more: requests wait for the rotation or for other tasks, not for both
@@ -177,6 +176,8 @@ class Reactor:
                 if is_due:
                     await trio.lowlevel.checkpoint()
                     next_checkpoint = clock() + CHECKPOINT_S
+                    if meter is not None:
+                        meter.count_turns()
         finally:
             self._close_all()
 
@@ -184,11 +185,6 @@ class Reactor:
         with trio.CancelScope() as self._sleep:
             await trio.lowlevel.wait_readable(self._poller.fileno())
         self._sleep = None
-
-    def _wake(self) -> None:
-        """End the wait of `run`: there is work that the poller does not report."""
-        if self._sleep is not None:
-            self._sleep.cancel()
 
     def turn(self, linger_s: float = 0.0, *, rotates: bool = True) -> bool:
         """Serve ready sockets, for `TURN_S` and one request more, then the rotation; False if nothing was ready.
@@ -220,6 +216,8 @@ class Reactor:
                 self._serve_rotation()
                 self._loop.end_turn()
                 self._send_queued()
+            if self.on_sent is not None:
+                self.on_sent()
         finally:
             self._in_turn = loop.is_gathering = False
         return True
@@ -232,7 +230,7 @@ class Reactor:
         if target.is_heavy or target.is_suspect or target.busy_visits:
             return False
         clock = self._loop.now
-        now = clock()
+        now = self.turn_began = clock()
         self._is_crowded = False
         self._share_s = SHARE_S
         self._read(target, now)
@@ -244,7 +242,7 @@ class Reactor:
     def _serve(self, events: list[tuple[object, int]]) -> None:
         """Serve events for `TURN_S`; the others are kept for the next turn."""
         clock = self._loop.now
-        now = clock()
+        now = self.turn_began = clock()
         end = now + TURN_S
         crowd = self._ready + len(self._rotation)
         self._is_crowded = crowd > FEW
@@ -347,10 +345,12 @@ class Reactor:
         self._in_turn = True
         try:
             self._send_queued()
+            if self.on_sent is not None:
+                self.on_sent()
         finally:
             self._in_turn = False
-        if self._to_flush or self._rotation:
-            self._wake()
+        if (self._to_flush or self._rotation) and self._sleep is not None:
+            self._sleep.cancel()  # `run` waits, and this is work that the poller does not report
 
     # -- accepting
 
@@ -371,6 +371,7 @@ class Reactor:
             clock=self._loop.now,
             security_protocol=listener.protocol,
             on_refused=self._on_refused,
+            count_errors=None if self.meter is None else self.meter.count_errors,
         )
         if listener.prepare is not None:
             listener.prepare(connection)
@@ -580,10 +581,6 @@ class Reactor:
             self._close(channel)
         return len(idle)
 
-    def stop_accepting(self) -> None:
-        """Close the listeners; the connections stay open."""
-        self.acceptor.close()
-
     def stop_reading(self) -> None:
         """Handle no further requests; responses that are ready are still sent."""
         for channel in list(self._channels.values()):
@@ -600,7 +597,7 @@ class Reactor:
     def _close_all(self) -> None:
         for close in self.on_close:
             call_guarded("Closing what the event loop polls", close)
-        self.stop_accepting()
+        self.acceptor.close()
         self.admission.close()
         for channel in list(self._channels.values()):
             self._close(channel)

@@ -314,12 +314,18 @@ def _refused(
     progress: _Progress,
 ) -> PartitionProduceResponse:
     """The answer for a batch that was not appended."""
+    _count_failure(ctx, partition)
     if isinstance(error, RecordValidationError) and partition is not None:
         return rejected(index, error, partition)
     if error.code not in MOVED or ctx.api_version < FIRST_VERSION_WITH_LEADERS:
         return failed(index, error)
     progress.leaders = progress.leaders or set()
     return moved(ctx, topic, index, error, progress.leaders)
+
+
+def _count_failure(ctx: RequestContext, partition: Partition | None) -> None:
+    if ctx.broker.meter is not None:
+        ctx.broker.meter.failed_produce(partition)
 
 
 def _unfinished(
@@ -378,10 +384,12 @@ async def _append_late(
         try:
             await in_slices(late.check.steps)
             valid.append(late)
-        except RecordValidationError as error:
-            answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
         except KafkaError as error:
-            answers[id(late.placeholder)] = failed(late.data.index, error)
+            _count_failure(ctx, late.partition)
+            if isinstance(error, RecordValidationError):
+                answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
+            else:
+                answers[id(late.placeholder)] = failed(late.data.index, error)
     producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])
     refused = await _verified(ctx, request, producers) if producers else _NONE_REFUSED
     _check_access_again(ctx, request)

@@ -127,12 +127,14 @@ async def acknowledged(
         (partition.when_committed if by_all else partition.when_stored)(last_offset, then)
     forgets = True
     try:
-        for _, partition_response, future, _ in waits:
+        for partition, partition_response, future, _ in waits:
             if deadline is None:
                 code = await future
             else:
                 code = await until(loop.timers, deadline, future, ErrorCode.REQUEST_TIMED_OUT)
             if code:
+                if ctx.broker.meter is not None:
+                    ctx.broker.meter.failed_produce(partition)
                 _set_error(partition_response, code, NOT_COMMITTED if deadline is None else None)
         forgets = deadline is not None  # without one each batch was decided: its partition has forgotten the callback
     finally:
