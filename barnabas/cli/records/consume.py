@@ -12,12 +12,13 @@ import click
 from barnabas.cli.connect.settings import setting
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.escapes import compile_format, printable
-from barnabas.cli.options.offset_spec import OffsetSpec, parse_range
+from barnabas.cli.options.offset_spec import parse_range
 from barnabas.cli.options.parameters import bootstrap_option, connect, isolation_option
 from barnabas.cli.records.consume_run import Limits, Render, Run
 from barnabas.cli.records.consume_source import Selection, Source, find_partitions, group_source, plain_source
 from barnabas.cli.records.record_filter import Filter, Matches, grep
 from barnabas.cli.records.record_json import json_line, shown_json
+from barnabas.client.positions import OffsetSpec
 from barnabas.terminal.notes import note
 
 DEFAULT_FORMAT = r"%v\n"

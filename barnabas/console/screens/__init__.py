@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import topics
+from barnabas.console.screens import configs, figures, overview, requests, transactions
+from barnabas.console.screens.cluster import balance, brokers, partitions, quorum_and_disks
+from barnabas.console.screens.groups import listing, offsets, one
+from barnabas.console.screens.topics import changes as topic_changes
+from barnabas.console.screens.topics import listing as topic_listing
+from barnabas.console.screens.topics import topic
 
 
 @dataclass(frozen=True)
@@ -21,4 +26,12 @@ class Screen:
         return path == self.path or path.startswith(self.path.rstrip("/") + "/")
 
 
-SCREENS = (Screen("Topics", "/topics", (topics,)),)
+SCREENS = (
+    Screen("Overview", "/overview", (overview, figures)),
+    Screen("Topics", "/topics", (topic_listing, topic, topic_changes)),
+    Screen("Groups", "/groups", (listing, one, offsets)),
+    Screen("Transactions", "/transactions", (transactions,)),
+    Screen("Cluster", "/cluster", (brokers, partitions, balance, quorum_and_disks)),
+    Screen("Configs", "/configs", (configs,)),
+    Screen("Requests", "/requests", (requests,)),
+)

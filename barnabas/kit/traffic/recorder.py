@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.kit.traffic.details import of_request, of_response
-from barnabas.kit.traffic.names import Named, named_by, places
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.names import Named, errors_in, named_by
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
 
 ENTRIES: Final = 2_000
 """Requests that are kept, the last ones: about 1 kB each."""
-MAX_ERRORS: Final = 20
-"""Error codes that are kept of one response."""
+MAX_CLIENTS: Final = 500
+"""Clients whose requests are counted; the one that came first is forgotten for another."""
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +68,16 @@ class Entry:
         }
 
 
+@dataclass(eq=False, slots=True)
+class ClientCounts:
+    """How many requests a client id has made since the start, in all and by API."""
+
+    requests: int = 0
+    errors: int = 0
+    """Responses with an error."""
+    apis: dict[str, int] = field(default_factory=dict)
+
+
 class Recorder:
     """The last requests of one cluster's clients."""
 
@@ -76,6 +85,7 @@ class Recorder:
         self.entries: deque[Entry] = deque(maxlen=size)
         self.count = 0
         """How many requests there have been."""
+        self.clients: dict[str, ClientCounts] = {}
         self._connections: dict[Connection, int] = {}
         self._next_connection = 1
 
@@ -94,6 +104,10 @@ class Recorder:
         entry.transactional_ids = tuple(named.transactional_ids)
         entry.details = of_request(request, ctx)
         self.entries.append(entry)
+        counts = self._counts(entry)
+        counts.requests += 1
+        api = api_name(entry.api)
+        counts.apis[api] = counts.apis.get(api, 0) + 1
         return entry, named
 
     def end(self, entry: Entry, outcome: Message | Exception | None, ctx: RequestContext) -> None:
@@ -109,8 +123,19 @@ class Recorder:
             entry.errors = (("", code.name),)
         else:
             entry.outcome = "answered"
-            entry.errors = tuple(_errors(outcome, ctx.broker))
+            entry.errors = tuple(errors_in(outcome, ctx.broker.image))
             entry.details |= of_response(outcome)
+        if entry.errors:
+            self._counts(entry).errors += 1
+
+    def _counts(self, entry: Entry) -> ClientCounts:
+        name = entry.client_id or ""
+        counts = self.clients.get(name)
+        if counts is None:
+            if len(self.clients) >= MAX_CLIENTS:
+                del self.clients[next(iter(self.clients))]
+            counts = self.clients[name] = ClientCounts()
+        return counts
 
     def open_connections(self) -> set[int]:
         """The numbers of the connections that are open."""
@@ -131,27 +156,6 @@ class Recorder:
 
         connection.on_close.append(forget)
         return number
-
-
-def _errors(response: Message, broker: Broker) -> Iterator[tuple[str, str]]:
-    count = 0
-    for place in places(response, broker.image):
-        code = 0 if place.error is None else getattr(place.struct, place.error)
-        if code:
-            count += 1
-            if count > MAX_ERRORS:
-                return
-            name = place.topic or place.group or place.transactional_id or ""
-            where = name if place.partition is None or place.topic is None else f"{name}-{place.partition}"
-            yield where, error_name(code)
-
-
-def error_name(code: int) -> str:
-    """The name of an error code; the number of one that Kafka does not have."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return str(code)
 
 
 def _add_session(broker: Broker, request: Any, named: Named) -> None:

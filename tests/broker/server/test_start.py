@@ -13,7 +13,7 @@ import pytest
 
 import barnabas
 
-MOST_MODULES = 226
+MOST_MODULES = 229
 """Modules of ours, with their packages, that are imported when the broker is ready."""
 MESSAGES = {"headers", "records", "records.metadata_records", "records.raft_records"}
 """The modules of messages that a start needs; modules of an API are imported with its first request."""
@@ -21,6 +21,7 @@ NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
     *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
+    *("anyio", "jinja2", "msgspec", "starlette", "uvicorn", "barnabas.console", "barnabas.cli.serve.console"),
     *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),
     *(
         "barnabas.broker.config.config_schema",

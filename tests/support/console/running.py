@@ -11,9 +11,12 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from starlette.applications import Starlette
 
 from barnabas.console.app import create_app
-from barnabas.console.server import listen
+from barnabas.console.console import Console
+from barnabas.console.listening import listen
+from barnabas.console.server import configuration
 from barnabas.console.settings import Settings
 from tests.support.waiting import wait_for
 
@@ -23,10 +26,11 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 class RunningConsole:
     """A console that serves, with a client that keeps cookies and follows redirects."""
 
-    def __init__(self, settings: Settings, url: str, app: Any) -> None:
+    def __init__(self, settings: Settings, url: str, app: Starlette) -> None:
         self.settings = settings
         self.url = url
-        self.app = app
+        self.console: Console = app.state.console
+        """Its state, in this process."""
         self.client = httpx2.Client(base_url=url, follow_redirects=True, timeout=60)
 
     @property
@@ -76,10 +80,7 @@ def running_console(bootstrap: str, **settings: Any) -> Iterator[RunningConsole]
     chosen = Settings(bootstrap, port=0, **settings)
     app = create_app(chosen)
     with listen(chosen.host, 0) as listener:
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(configuration(chosen, app))
         thread = Thread(target=server.run, args=[[listener]], name="console")
         thread.start()
         try:
