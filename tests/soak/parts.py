@@ -312,7 +312,7 @@ _OWN_PARTS = {
     "tests/simulation/test_simulation.py",
     "tests/crash/test_crash_states.py",
     "tests/crash/test_faults.py",
-    "tests/hostile/test_fuzz.py",
+    "tests/hostile/fuzz/test_fuzz.py",
 }
 """Test files with the same sizes as the simulations, crash states, fault sweep and fuzz above."""
 _SCALED = ("BARNABAS_SEEDS", "BARNABAS_EXAMPLES", "BARNABAS_CRASH_STATES")
