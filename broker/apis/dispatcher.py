@@ -94,10 +94,8 @@ class Dispatcher:
             route, frame, client_id_size = _new_route(
                 self._routes, api_key, api_version, correlation_id, frame, client_id_size
             )
-        if self._countdown is not None:
-            countdown = self._countdown
-            left = countdown[api_key] - 1
-            countdown[api_key] = left
+        if (countdown := self._countdown) is not None:
+            left = countdown[api_key] = countdown[api_key] - 1
             if not left:
                 self._dispatch_timed(connection, frame, api_key)
                 return

@@ -91,6 +91,7 @@ class Reactor:
         self._limits = limits
         self._dispatch = dispatch
         self._poller: Poller = FastestPoller()
+        self.poller = self._poller  # `Outgoing` adds its own sockets
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
         self.admission = Admission(
             loop,
@@ -125,11 +126,6 @@ class Reactor:
     def connections(self) -> Collection[Connection]:
         """The open connections."""
         return self._channels
-
-    @property
-    def poller(self) -> Poller:
-        """The poller of the sockets; `Outgoing` adds its own."""
-        return self._poller
 
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits of connections; open ones stay open. All other limits are fixed at the start."""
@@ -340,8 +336,6 @@ class Reactor:
         self._in_turn = True
         try:
             self._send_queued()
-            if self.on_sent is not None:
-                self.on_sent()
         finally:
             self._in_turn = False
         if (self._to_flush or self._rotation) and self._sleep is not None:
