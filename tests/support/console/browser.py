@@ -115,7 +115,8 @@ class Browser:
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
         )
         assert page_width <= window_width, f"the page is {page_width} px wide in a window of {window_width} px"
-        assert [found for found in self._violations() if found["impact"] in SERIOUS] == []
+        serious = [found for found in self._violations() if found["impact"] in SERIOUS]
+        assert not serious, serious
 
     def _requested(self) -> list[str]:
         """The URLs that were requested since the last call."""
