@@ -10,6 +10,7 @@ import pytest
 from tests.cli.serve.serving import Serving
 from tests.support.console.browser import Browser, open_browser
 from tests.support.console.running import RunningConsole, running_console
+from tests.support.processes.kafka import KafkaServer
 from tests.support.processes.secured import Secured
 
 
@@ -52,3 +53,15 @@ def browser(chromium: Browser, console: RunningConsole) -> Browser:
     chromium.theme("light")
     chromium.size(1280)
     return chromium
+
+
+@pytest.fixture(scope="session")
+def kafka_console(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningConsole]:
+    """A console of Apache Kafka 4.4.0, for tests marked `jvm`."""
+    server = KafkaServer(tmp_path_factory.mktemp("console-kafka") / "kafka")
+    server.start()
+    try:
+        with running_console(server.bootstrap) as running:
+            yield running
+    finally:
+        server.stop()

@@ -43,6 +43,8 @@ class LiveView:
     charts: dict[str, ChartView]
     texts: dict[str, str] = field(default_factory=dict)
     """By the name in `data-text`."""
+    rows: str = ""
+    """Changes with the rows of the page's table: it is loaded again then. Empty if it stays as it is."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -121,7 +123,8 @@ class TransactionRow:
     started_ms: int | None
     age_s: float | None
     timeout_ms: int
-    held: int
+    held: int | None
+    """The offsets that wait behind it; None if they are not known yet."""
     partitions: list[HeldRow]
 
 

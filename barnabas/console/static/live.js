@@ -1,5 +1,6 @@
 // Charts and figures of an open page, from one stream of events: `data-live` has its URL, `data-chart` and `data-text`
 // inside it name what an event's `charts` and `texts` have. A chart has lines over times in seconds; uPlot draws it.
+// With `data-live-query` the stream gets the page's own query; the table is loaded again when `data-rows` is outdated.
 "use strict";
 (() => {
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -24,7 +25,7 @@
       const [grid, text, palette] = [style("--edge"), style("--quiet"), colours()];
       const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
       figure.plot = new uPlot({
-        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, legend: { live: true },
+        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, padding: [null, 26, null, null],
         series: [{ value: (_plot, second) => (second == null ? "–" : clock(second)) },
           ...chart.lines.map((line, index) => ({
             label: line.label, stroke: palette[index % palette.length], width: 1.5, spanGaps: true, points: { show: chart.times.length < 3 },
@@ -36,7 +37,9 @@
       }, data, at);
       figure.labels = labels;
     }
-    if (figure.plot.cursor.idx == null) figure.plot.setLegend({ idx: chart.times.length - 1 }, false); // the newest values
+    setTimeout(() => { // the newest values, once uPlot has drawn, unless the pointer is on others
+      if (figure.plot && figure.plot.cursor.idx == null) figure.plot.setLegend({ idx: chart.times.length - 1 }, false);
+    });
     const last = chart.lines.map((line) => `${line.label} ${format.format(line.values.findLast((value) => value != null) ?? 0)}`);
     const unit = figure.dataset.unit ? ` ${figure.dataset.unit}` : "";
     figure.querySelector(".plot").setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}. Now: ${last.join(", ")}${unit}.`);
@@ -49,9 +52,26 @@
         if (charts[figure.dataset.chart]) draw(figure, charts[figure.dataset.chart]);
       }
     };
-    const stream = new EventSource(live.dataset.live);
-    stream.onmessage = (event) => {
+    let stream, query;
+    const connect = () => {
+      stream?.close();
+      query = location.search;
+      stream = new EventSource(live.dataset.live + ("liveQuery" in live.dataset ? query : ""));
+      stream.onmessage = receive;
+    };
+    const loadRows = async () => {
+      const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+      const [fresh, shown] = [page.querySelector("[data-rows]"), live.querySelector(".rows")];
+      if (!fresh || location.search !== query) return;
+      const rows = document.adoptNode(fresh.querySelector(".rows"));
+      rows.setAttribute("aria-live", "off");
+      shown.replaceWith(rows);
+      live.dataset.rows = fresh.dataset.rows;
+    };
+    const receive = (event) => {
+      if ("liveQuery" in live.dataset && location.search !== query) return connect(); // a search has changed the page
       const sample = JSON.parse(event.data);
+      if (sample.rows && sample.rows !== live.dataset.rows) loadRows();
       Object.assign(charts, sample.charts);
       show();
       for (const element of live.querySelectorAll("[data-text]")) {
@@ -66,6 +86,7 @@
       for (const figure of live.querySelectorAll("[data-chart]")) { figure.plot?.destroy(); figure.plot = null; figure.querySelector(".plot")?.remove(); }
       show();
     };
+    connect();
     document.addEventListener("theme", again);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
     addEventListener("resize", () => {
