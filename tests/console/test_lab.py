@@ -97,10 +97,5 @@ def test_the_lab_in_the_browser(controlled: RunningConsole, chromium: Browser) -
     chromium.shows("added rule")
     chromium.shows("topic=<i>topic</i>")
     controlled.act("/lab/snapshot", change="take")
-    print(
-        chromium.driver.execute_script(
-            "return [...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > 365 && !e.closest('.scroll, dialog')).map(e => e.outerHTML.slice(0, 90))"
-        )
-    )
     chromium.looks("/lab", "lab")
     controlled.act("/lab/remove-fault")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import configs, figures, lab, overview, requests, transactions
+from barnabas.console.screens import configs, figures, lab, overview, pipelines, requests, transactions
 from barnabas.console.screens.access import acls, quotas, tokens, users
 from barnabas.console.screens.cluster import balance, brokers, partitions, quorum_and_disks
 from barnabas.console.screens.groups import listing, offsets, one
@@ -42,4 +42,5 @@ SCREENS = (
     Screen("Tokens", "/tokens", (tokens,)),
     Screen("Requests", "/requests", (requests,)),
     Screen("Test lab", "/lab", (lab,)),
+    Screen("Pipelines", "/pipelines", (pipelines,)),
 )
