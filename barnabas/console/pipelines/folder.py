@@ -15,6 +15,7 @@ import tomllib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -51,8 +52,8 @@ class Run:
     name: str
     outcome: str
     """done, stopped, failed, or running: the log has no end yet, or the run was killed."""
-    at: str
-    """Of the last batch."""
+    at_ms: int | None
+    """The start of the last batch, ms since 1970."""
     seconds: float | None
     error: str
     batches: int
@@ -194,7 +195,7 @@ def _ended(folder: Path, file: Path, last: dict[str, Any], batches: list[dict[st
         file=str(file.relative_to(folder)),
         name=str(last["name"]),
         outcome=str(last["event"]),
-        at=str(batches[-1]["at"]) if batches else "",
+        at_ms=_ms(batches[-1]["at"]) if batches else None,
         seconds=float(last["seconds"]),
         error=str(last["error"] or ""),
         batches=sum(int(query["batches"]) for query in queries),
@@ -214,7 +215,7 @@ def _running(folder: Path, file: Path, batches: list[dict[str, Any]]) -> Run:
         file=str(file.relative_to(folder)),
         name=str(batches[-1]["query"]).partition(".")[0],
         outcome="running",
-        at=str(batches[-1]["at"]),
+        at_ms=_ms(batches[-1]["at"]),
         seconds=None,
         error="",
         batches=len(batches),
@@ -223,6 +224,10 @@ def _running(folder: Path, file: Path, batches: list[dict[str, Any]]) -> Run:
         late=sum(int(batch["late"]) for batch in batches),
         dead_letters={reason: count for reason, count in letters.items() if count},
     )
+
+
+def _ms(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def _event(line: str) -> dict[str, Any] | None:

@@ -90,7 +90,7 @@ def _row(pipeline: Pipeline, behind: dict[TopicPartition, int]) -> PipelineRow:
 
 
 def _last(runs: list[Run]) -> Run | None:
-    return max(runs, key=lambda run: run.at, default=None)
+    return max(runs, key=lambda run: run.at_ms or 0, default=None)
 
 
 def _next(offsets: dict[str, dict[int, int]]) -> dict[TopicPartition, int]:
@@ -206,7 +206,7 @@ def one_pipeline(cluster: Cluster, call: Call, query: PipelineQuery) -> Pipeline
         config_file=pipeline.config_file,
         queries=[QueryRow(each.name, each.batch, each.completed_ms, each.unfinished) for each in pipeline.queries],
         progress=progress,
-        runs=sorted(pipeline.runs, key=lambda run: run.at, reverse=True),
+        runs=sorted(pipeline.runs, key=lambda run: run.at_ms or 0, reverse=True),
         reports=[str(Path(call.settings.pipelines or "", report)) for report in pipeline.reports],
         dead_letter_topic=pipeline.dead_letter_topic,
         dead_letters_read=read,
