@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.serve.serving import Serving
 from tests.support.console.browser import Browser, open_browser
 from tests.support.console.running import RunningConsole, running_console
 from tests.support.processes.kafka import KafkaServer
 from tests.support.processes.secured import Secured
+from tests.support.processes.serving import Serving
 
 
 @pytest.fixture(scope="session")

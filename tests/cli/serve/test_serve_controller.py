@@ -6,9 +6,9 @@ import signal
 from pathlib import Path
 
 from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
-from tests.cli.serve.serving import Serving
 from tests.support.cases import for_each
 from tests.support.processes.commands import run_command
+from tests.support.processes.serving import Serving
 from tests.support.requests.raw_client import RawClient
 
 CONTROLLER = (
