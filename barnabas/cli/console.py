@@ -50,6 +50,11 @@ CONTROL_VARIABLE = "BARNABAS_CONSOLE_CONTROL"
     metavar="DIR",
     help="The directory of 'serve --brokers N': nodes are started, stopped and killed from the pages.",
 )
+@click.option(
+    "--pipelines",
+    metavar="DIR",
+    help="The folder of the checkpoints, files, reports and logs of 'barnabas pipeline', whose runs the pages show.",
+)
 @click.option("--control-file", metavar="FILE", help="The file that 'serve --control --control-file FILE' has written.")
 @click.option("--end-with-stdin", is_flag=True, help="Stop when standard input ends.")
 @click.option("--socket", "descriptor", type=int, hidden=True, help="A socket that listens, from 'serve --console'.")
@@ -64,6 +69,7 @@ def console(
     in_container: bool,
     read_only: bool,
     data_dir: str | None,
+    pipelines: str | None,
     control_file: str | None,
     end_with_stdin: bool,
     descriptor: int | None,
@@ -86,6 +92,7 @@ def console(
             read_only=read_only,
             control=_control(control_file),
             data_dir=data_dir,
+            pipelines=pipelines,
             certificate=tls_cert,
             key=tls_key,
             login=login,

@@ -112,8 +112,6 @@ class Reactor:
         self._served_at = 0.0  # when the requests of the last turn were handled
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
-        self.observe: Callable[[Connection], None] | None = None
-        """Called with each new connection, which it may have pass by replacing `dispatch` and `on_output`."""
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
         self.on_close: list[Callable[[], None]] = []  # called when `run` ends
@@ -364,8 +362,6 @@ class Reactor:
         )
         if listener.prepare is not None:
             listener.prepare(connection)
-        if self.observe is not None:
-            self.observe(connection)
         if listener.tls is None:
             channel = Channel(accepted, connection, self._read_ahead)
         else:
