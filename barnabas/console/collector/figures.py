@@ -18,8 +18,8 @@ from barnabas.client.offsets import TopicPartition
 from barnabas.console.collector.rings import History, rate
 from barnabas.wire.clients.broker_load import BrokerLoad
 
-MAX_PARTITION_SERIES: Final = 4_000
-MAX_TOPIC_SERIES: Final = 3_000
+MAX_PARTITION_SERIES: Final = 2_000
+MAX_TOPIC_SERIES: Final = 2_000
 """Topics with a series: those that had records last."""
 UNKNOWN: Final = -1
 """An offset that is not known."""
@@ -231,6 +231,7 @@ class Figures:
         lags: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         """Store the offsets of a group with its lag and rate. `lags`: those that the broker itself computes (share)."""
+        offsets = {self._key(which): offset for which, offset in offsets.items()}
         seconds = at_s - group.offsets_at_s
         if group.offsets_at_s and seconds > 0:
             group.read_by_topic = {}
@@ -247,6 +248,11 @@ class Figures:
                 group.history = History()
             group.history.put(at_s, lag)
         self._put_partition_lags(group, at_s)
+
+    def _key(self, partition: TopicPartition) -> TopicPartition:
+        """The partition with the text that its topic has: an answer has a new one each time."""
+        topic = self.topics.get(partition[0])
+        return partition if topic is None else (topic.name, partition[1])
 
     def _lags(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         lags = {}
