@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from barnabas.console.console import Console
-from barnabas.console.guard.middleware import middleware
+from barnabas.console.guard.middleware import Guard
+from barnabas.console.guard.pages import LogInPages
 from barnabas.console.pages import STATIC, Pages
 from barnabas.console.resources import Declared
 from barnabas.console.screens import SCREENS
@@ -45,7 +47,13 @@ def create_app(settings: Settings) -> Starlette:
     """The application; `app.state.console` is its state."""
     console = Console(settings)
     declared = sorted(declarations(), key=lambda each: _specific_first(each.path))
-    serving = Serving(console, Pages(SCREENS), declared)
+    pages = Pages(SCREENS)
+    serving = Serving(console, pages, declared)
+
+    def refusal(scope: Scope, status: int, text: str) -> Response:
+        is_part = any(name == b"hx-request" for name, _ in scope["headers"])
+        values = {"status": HTTPStatus(status), "text": text, "path": scope["path"]}
+        return HTMLResponse(pages.plain("_failure.html" if is_part else "refused.html", values), status)
 
     async def failed(request: Request, error: Exception) -> Response:
         return serving.failure(request, error)
@@ -65,6 +73,7 @@ def create_app(settings: Settings) -> Starlette:
             console.close()
 
     routes: list[Any] = [route for each in declared for route in serving.routes(each)]
+    routes += LogInPages(console.access, pages.plain).routes()
     app = Starlette(
         routes=[
             Route("/", first_page),
@@ -73,7 +82,7 @@ def create_app(settings: Settings) -> Starlette:
             *routes,
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
-        middleware=[*middleware(settings), Middleware(PathAsSent)],
+        middleware=[Middleware(PathAsSent), Middleware(Guard, access=console.access, refusal=refusal)],
         exception_handlers={404: failed, 405: failed},
         lifespan=lifespan,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import configs, figures, overview, transactions
+from barnabas.console.screens import configs, figures, overview, requests, transactions
 from barnabas.console.screens.cluster import balance, brokers, partitions, quorum_and_disks
 from barnabas.console.screens.groups import listing, offsets, one
 from barnabas.console.screens.topics import changes as topic_changes
@@ -33,4 +33,5 @@ SCREENS = (
     Screen("Transactions", "/transactions", (transactions,)),
     Screen("Cluster", "/cluster", (brokers, partitions, balance, quorum_and_disks)),
     Screen("Configs", "/configs", (configs,)),
+    Screen("Requests", "/requests", (requests,)),
 )

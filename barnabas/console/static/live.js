@@ -27,7 +27,7 @@
       const [grid, text, palette] = [style("--edge"), style("--quiet"), colours()];
       const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
       figure.plot = new uPlot({
-        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, padding: [null, 26, null, null],
+        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, padding: [null, 36, null, null],
         series: [{ value: (_plot, second) => (second == null ? "–" : clock(second)) },
           ...chart.lines.map((line, index) => ({
             label: line.label, stroke: palette[index % palette.length], width: 1.5, spanGaps: true, points: { show: chart.times.length < 3 },
