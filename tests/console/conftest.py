@@ -40,10 +40,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def browser(chromium: Browser, console: RunningConsole) -> Browser:
     """The browser, on the session's console, at a usual size."""
-    chromium.url = console.url
-    chromium.theme("light")
-    chromium.size(1280)
-    return chromium
+    return chromium.at(console.url)
 
 
 @pytest.fixture(scope="session")
