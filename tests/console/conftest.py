@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.serve.serving import Serving
 from tests.support.console.browser import Browser, open_browser
 from tests.support.console.running import RunningConsole, running_console
 from tests.support.processes.kafka import KafkaServer
+from tests.support.serving import Serving
 
 
 @pytest.fixture(scope="session")

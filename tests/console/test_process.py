@@ -15,8 +15,8 @@ import httpx2
 import psutil
 import pytest
 
-from tests.cli.serve.serving import Serving
 from tests.support.processes.commands import COMMAND, clean_environment, run_command
+from tests.support.serving import Serving
 from tests.support.waiting import wait_for
 
 LISTEN = ("--listen", "127.0.0.1:0", "--console", "127.0.0.1:0")

@@ -16,7 +16,7 @@ from barnabas.client.admin.cluster import (
     is_offline,
     is_under_replicated,
 )
-from barnabas.client.admin.reassignments import ongoing
+from barnabas.client.admin.reassignments import Reassignment, ongoing
 from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
@@ -138,7 +138,7 @@ def _view(cluster: Cluster, call: Call, known: ClusterState | None) -> ClusterVi
     described = describe_cluster(cluster)
     topics = list_topics(cluster)
     partitions = [partition for topic in topics for partition in topic.partitions]
-    moves = unless_refused(lambda: ongoing(cluster), {})
+    moves: dict[tuple[str, int], Reassignment] = unless_refused(lambda: ongoing(cluster), {})
     controller = unless_refused(lambda: describe_quorum(cluster).topics[0].partitions[0].leader_id, -1)
     loads = call.collector.read(lambda figures, _: views.broker_rows(figures))
     return ClusterView(
