@@ -56,6 +56,8 @@ class TopicFigures:
     """The leader of each partition, -1 without one."""
     ends: array[int] = field(default_factory=lambda: array("q"))
     """The end offset of each partition, -1 while it is not known."""
+    leaderless: int = 0
+    """Partitions without a leader."""
     under_replicated: int = 0
     round: int = 0
     """The round of the list of topics in which it was seen."""
@@ -67,14 +69,10 @@ class TopicFigures:
     """When it had new records last."""
     history: History | None = None
 
-    @property
-    def leaderless(self) -> int:
-        """Partitions without a leader."""
-        return sum(1 for leader in self.leaders if leader < 0)
-
     def describe(self, leaders: Iterable[int], under_replicated: int) -> None:
         """Store what the metadata says; end offsets of partitions that stay are kept."""
         self.leaders = array("i", leaders)
+        self.leaderless = sum(leader < 0 for leader in self.leaders)
         self.under_replicated = under_replicated
         missing = len(self.leaders) - len(self.ends)
         if missing > 0:
