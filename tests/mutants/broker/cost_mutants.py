@@ -9,10 +9,10 @@ COSTS = (
     Mutant(
         "rolling-asked-twice",
         "storage/log.py",
-        "            if should_roll(segment, config, len(records), last_offset, max_timestamp, now):\n",
-        "            if should_roll(segment, config, len(records), last_offset, max_timestamp, now) or should_roll(\n"
-        "                segment, config, len(records), last_offset, max_timestamp, now\n"
-        "            ):\n",
+        "            if may_roll(segment, config, header) and should_roll(\n",
+        "            if should_roll(\n"
+        "                segment, config, header.size, header.last_offset, header.max_timestamp, now\n"
+        "            ) or should_roll(\n",
         _TEST,
     ),
     Mutant(
@@ -25,8 +25,8 @@ COSTS = (
     Mutant(
         "peer-asked-for-each-response",
         "broker/net/channel.py",
-        "            sent = self.socket.send(response)\n",
-        "            self.socket.getpeername()\n            sent = self.socket.send(response)\n",
+        "                sent = self.socket.send(response)\n",
+        "                self.socket.getpeername()\n                sent = self.socket.send(response)\n",
         _TEST,
     ),
 )
