@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import click
 
-from barnabas.cli.options.offset_spec import OffsetSpec, parse_offset_spec, resolve_offset_specs
+from barnabas.cli.options.offset_spec import parse_offset_spec
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.groups.consumer_groups import committed_offsets, list_groups
 from barnabas.client.offsets import TopicPartition
+from barnabas.client.records.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 

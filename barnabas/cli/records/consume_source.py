@@ -12,7 +12,6 @@ from typing import Protocol
 
 import click
 
-from barnabas.cli.options.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.cli.options.regex import compile_regex
 from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
@@ -21,6 +20,7 @@ from barnabas.client.groups.consumer import GroupConsumer, Resolve
 from barnabas.client.groups.member import GroupMember
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition
 from barnabas.client.reader import Reader
+from barnabas.client.records.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.wire.batches.records import Record
 
 NAMED = 3

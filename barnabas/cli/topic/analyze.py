@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 import click
 
-from barnabas.cli.options.offset_spec import OffsetSpec, parse_range, resolve_offset_specs
+from barnabas.cli.options.offset_spec import parse_range
 from barnabas.cli.options.parameters import listing_options
 from barnabas.cli.options.patterns import select
 from barnabas.client.admin.topics import describe_topics, list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import TopicPartition
 from barnabas.client.reader import Reader
+from barnabas.client.records.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
 from barnabas.wire.batches.records import BatchView, Codec

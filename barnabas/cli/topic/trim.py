@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import click
 
-from barnabas.cli.options.offset_spec import parse_offset_spec, resolve_offset_specs
+from barnabas.cli.options.offset_spec import parse_offset_spec
 from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
 from barnabas.client.admin.topics import delete_records
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, raise_first
 from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
+from barnabas.client.records.offset_spec import resolve_offset_specs
 from barnabas.terminal.notes import note
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows

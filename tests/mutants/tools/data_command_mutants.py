@@ -19,14 +19,14 @@ DATA_COMMANDS = (
     ),
     Mutant(
         "offsets-beyond-the-end-moved-silently",
-        "barnabas/cli/options/offset_spec.py",
+        "barnabas/client/records/offset_spec.py",
         '        if spec.kind == "offset" and offsets[partition] != offset:\n',
         "        if False:\n",
         _CONSUME + "test_offset_outside_is_moved_and_said",
     ),
     Mutant(
         "text-of-records-as-format-string",
-        "barnabas/cli/records/record_filter.py",
+        "barnabas/client/records/expression.py",
         "    if isinstance(dividend, str):\n",
         "    if False:\n",
         _CONSUME + "test_expressions",
