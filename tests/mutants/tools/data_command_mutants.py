@@ -13,8 +13,8 @@ DATA_COMMANDS = (
     Mutant(
         "aborted-records-are-read",
         "barnabas/client/reader.py",
-        "        elif batch.is_transactional and batch.producer_id in aborting:\n            continue\n",
-        "",
+        "            yield batch, True\n",
+        "            yield batch, False\n",
         _CONSUME + "test_isolation",
     ),
     Mutant(
