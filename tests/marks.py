@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = {"tests/clients": "client", "tests/cluster": "cluster"}
 """Folders whose tests need nearly all a real client, or several brokers."""
-TOOLS = {"jvm": ("java", "javac", "mvn"), "spark": ("java", "mvn"), "browser": ("chromium",)}
+TOOLS = {"jvm": ("java", "javac", "mvn"), "spark": ("java", "mvn"), "browser": ("chromium", "chromedriver")}
 """The programs that tests with a mark need."""
 
 

@@ -21,6 +21,7 @@ from barnabas.terminal.suggestion import suggestion
 
 COMMANDS: Table = {
     "serve": ("barnabas.cli.serve.command:serve", "Run a broker."),
+    "console": ("barnabas.cli.console:console", "Serve pages to look at a cluster and to change it."),
     "topic": ("barnabas.cli.topic:topic", "List, create, change, trim, analyze, delete topics."),
     "produce": ("barnabas.cli.records.produce:produce", "Send records from a file or stdin."),
     "consume": ("barnabas.cli.records.consume:consume", "Read records."),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import ParamSpec
 
-from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError
+from barnabas.wire.errors import RETRIABLE, ErrorCode, KafkaError, ProtocolError
 
 P = ParamSpec("P")
 
@@ -102,3 +103,46 @@ def raise_first(outcomes: Iterable[object]) -> None:
 def is_retriable(error: Exception) -> bool:
     """True if the same request may be sent again."""
     return isinstance(error, Unreachable) or (isinstance(error, KafkaError) and error.code in RETRIABLE)
+
+
+class Failure(Enum):
+    """What kind of failure an expected error is: an exit code of a command, a status of HTTP."""
+
+    FAILED = "failed"
+    NOT_FOUND = "not found"
+    TIMED_OUT = "timed out"
+    NOT_AUTHORIZED = "not authorized"
+    UNREACHABLE = "unreachable"
+
+
+_MISSING = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "_NOT_FOUND")
+_REFUSED = ("_AUTHORIZATION_FAILED", "_AUTHENTICATION_FAILED")
+
+
+def failure_of(code: ErrorCode) -> Failure:
+    """The kind of an error that a broker answered."""
+    if code.name.endswith(_MISSING):
+        return Failure.NOT_FOUND
+    if code.name.endswith(_REFUSED):
+        return Failure.NOT_AUTHORIZED
+    return Failure.TIMED_OUT if code is ErrorCode.REQUEST_TIMED_OUT else Failure.FAILED
+
+
+def explain(error: Exception) -> tuple[str, Failure] | None:
+    """One sentence and the kind of an expected error of the client or a broker; None for any other."""
+    if isinstance(error, KafkaError):
+        return str(error), failure_of(error.code)
+    if isinstance(error, ProtocolError):
+        return f"the broker's answer cannot be read: {error}", Failure.FAILED
+    if not isinstance(error, ClientError):
+        return None
+    if isinstance(error, NotFound):
+        return str(error), Failure.NOT_FOUND
+    if isinstance(error, TimedOut):
+        return str(error), Failure.TIMED_OUT
+    if isinstance(error, AuthenticationFailed):
+        return str(error), Failure.NOT_AUTHORIZED
+    if isinstance(error, Unreachable):
+        hint = "; 'barnabas serve' starts one" if "refused" in str(error) else ""
+        return f"{error}{hint}", Failure.UNREACHABLE
+    return str(error), Failure.FAILED

@@ -1,0 +1,42 @@
+"""The state of one console, and of one call to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas.console.clusters import Clusters
+from barnabas.console.guard.sessions import Sessions
+
+if TYPE_CHECKING:
+    from barnabas.console.guard.sessions import Session
+    from barnabas.console.settings import Settings
+
+
+class Console:
+    """What the requests of one console share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.clusters = Clusters(settings)
+        self.sessions = Sessions(settings)
+
+    def start(self) -> None:
+        """Start what runs in the background."""
+
+    def close(self) -> None:
+        """End what runs in the background and close connections."""
+        self.clusters.close()
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a resource's function gets as `call`."""
+
+    console: Console
+    session: Session
+
+    @property
+    def settings(self) -> Settings:
+        """The options of the console."""
+        return self.console.settings

@@ -1,0 +1,1 @@
+"""Who may ask and change: sessions, tokens against CSRF, and the headers of every response."""

@@ -1,0 +1,210 @@
+"""Endpoints of Starlette from declarations (`resources.py`): the page, the JSON answer, the events.
+
+Functions run in one of `THREADS` threads. A request's path is matched as it was sent, percent-encoded, so that a name
+may contain a slash; the parts are decoded afterwards (`app.py` sets it).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+from contextlib import contextmanager
+from dataclasses import fields
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import anyio
+from anyio import to_thread
+from starlette.requests import ClientDisconnect
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from barnabas.console.console import Call
+from barnabas.console.events import Streams
+from barnabas.console.failures import Refused, answer
+from barnabas.console.guard.changes import FIELD, check_change
+from barnabas.console.values import from_json, from_texts, to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.requests import Request
+
+    from barnabas.console.console import Console
+    from barnabas.console.pages import Pages
+    from barnabas.console.resources import Declared, Done
+
+audit = logging.getLogger("barnabas.console.audit")
+
+THREADS = 16
+BODY_MAX = 8 * 1024 * 1024
+"""The longest body of a request, bytes."""
+FLASH = "barnabas-done"
+"""The cookie with the sentence of the last action, for the next page."""
+
+
+class Serving:
+    """The endpoints of one console."""
+
+    def __init__(self, console: Console, pages: Pages) -> None:
+        self._console = console
+        self._pages = pages
+        self._streams = Streams()
+        self._threads: anyio.CapacityLimiter | None = None
+
+    def routes(self, declared: Declared) -> list[Route]:
+        """The routes of one declaration."""
+        methods = ["POST"] if declared.kind == "action" else ["GET"]
+        endpoint = {"resource": self._resource, "action": self._action, "stream": self._stream}[declared.kind]
+
+        async def page(request: Request) -> Response:
+            return await self._answered(request, declared, endpoint, is_api=False)
+
+        async def api(request: Request) -> Response:
+            return await self._answered(request, declared, endpoint, is_api=True)
+
+        routes = [Route("/api" + declared.path.rstrip("/"), api, methods=methods)]
+        if declared.template is not None or declared.kind != "resource":
+            routes.append(Route(declared.path, page, methods=methods))
+        return routes
+
+    def failure(self, request: Request, error: Exception) -> Response:
+        """The response to a failed request: JSON, a part of a page, or a page."""
+        status, text = answer(error)
+        if request.url.path.startswith("/api/"):
+            return _json({"error": text}, status)
+        call = Call(self._console, self._console.sessions.of(request))
+        template = "_failure.html" if "hx-request" in request.headers else "failure.html"
+        html = self._pages.render(template, call, _path(request), {"status": status, "text": text, "flash": None})
+        return HTMLResponse(html, status)
+
+    # --- endpoints
+
+    async def _answered(self, request: Request, declared: Declared, endpoint: Any, *, is_api: bool) -> Response:
+        call = Call(self._console, self._console.sessions.of(request))
+        try:
+            response: Response = await endpoint(request, declared, call, is_api=is_api)
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            response = self.failure(request, error)
+        return response
+
+    async def _resource(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:
+        query = _query(declared, request)
+        view = await self._run(declared, call, query)
+        if is_api or declared.template is None:
+            return _json(view)
+        done = _flash_text(request)
+        values = {"view": view, "query": query, "flash": done}
+        response = HTMLResponse(self._pages.render(declared.template, call, _path(request), values))
+        if done is not None:
+            response.delete_cookie(FLASH, path="/", httponly=True, samesite="strict")
+        return response
+
+    async def _action(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:
+        form = await self._form(request, declared, call, is_api=is_api)
+        arguments = _shown(form, declared.secrets)
+        try:
+            done: Done = await self._run(declared, call, form)
+        except Exception as error:
+            audit.warning("%s: %s %s failed: %s", call.session.user, declared.path, arguments, answer(error).text)
+            raise
+        audit.info("%s: %s %s: %s", call.session.user, declared.path, arguments, done.text)
+        if is_api:
+            return _json(done)
+        if "hx-request" in request.headers:
+            response = Response(headers={"HX-Redirect": done.location})
+        else:
+            response = RedirectResponse(done.location, HTTPStatus.SEE_OTHER)
+        text = base64.urlsafe_b64encode(done.text.encode()).decode()[:3000]
+        response.set_cookie(FLASH, text, max_age=60, httponly=True, samesite="strict")
+        return response
+
+    async def _stream(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:  # noqa: ARG002
+        query = _query(declared, request)
+        if self._streams.is_full:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many live views are open: close one and load this again")
+        steps = self._steps(declared, call, query)
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(self._streams.body(request, steps), media_type="text/event-stream", headers=headers)
+
+    # --- the functions
+
+    async def _form(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Any:
+        """The form of an action that may be done."""
+        assert declared.input_type is not None
+        if int(request.headers.get("content-length") or 0) > BODY_MAX:
+            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_MAX} bytes")
+        if is_api:
+            check_change(request, call.session, call.settings, "")
+            return from_json(declared.input_type, await request.body(), _path_texts(request))
+        async with request.form(max_fields=10_000, max_files=10, max_part_size=BODY_MAX) as form:
+            texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+        check_change(request, call.session, call.settings, dict(texts).get(FIELD, ""))
+        return from_texts(declared.input_type, texts, _path_texts(request))
+
+    async def _run(self, declared: Declared, call: Call, given: Any) -> Any:
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(THREADS)
+        return await to_thread.run_sync(self._function, declared, call, given, limiter=self._threads)
+
+    def _function(self, declared: Declared, call: Call, given: Any) -> Any:
+        with self._arguments(declared, call, given) as arguments:
+            return declared.function(**arguments)
+
+    def _steps(self, declared: Declared, call: Call, given: Any) -> Iterator[Any]:
+        with self._arguments(declared, call, given) as arguments:
+            yield from declared.function(**arguments)
+
+    @contextmanager
+    def _arguments(self, declared: Declared, call: Call, given: Any) -> Iterator[dict[str, Any]]:
+        arguments = {"query": given, "form": given, "call": call}
+        chosen = {name: value for name, value in arguments.items() if name in declared.parameters}
+        if not declared.needs_cluster:
+            yield chosen
+            return
+        session = call.session
+        with self._console.clusters.borrow(session.user, session.security, declared.timeout_s) as cluster:
+            yield chosen | {"cluster": cluster}
+
+
+def _query(declared: Declared, request: Request) -> Any:
+    if declared.input_type is None:
+        return None
+    return from_texts(declared.input_type, request.query_params.multi_items(), _path_texts(request))
+
+
+def _path_texts(request: Request) -> dict[str, str]:
+    return {name: unquote(text) for name, text in request.path_params.items()}
+
+
+def _path(request: Request) -> str:
+    """The path as it was sent."""
+    return str(request.scope["path"])
+
+
+def _shown(form: Any, secrets: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments of an action for the log."""
+    return {
+        field.name: "[hidden]" if field.name in secrets else _cut(getattr(form, field.name)) for field in fields(form)
+    }
+
+
+def _cut(value: Any) -> Any:
+    text = repr(value)
+    return value if len(text) <= 200 else f"{text[:200]}… ({len(text)} characters)"
+
+
+def _flash_text(request: Request) -> str | None:
+    text = request.cookies.get(FLASH)
+    try:
+        return base64.urlsafe_b64decode(text).decode() if text else None
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+
+
+def _json(value: object, status: int = 200) -> Response:
+    return Response(to_json(value), status, {"cache-control": "no-store"}, "application/json")
