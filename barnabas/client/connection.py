@@ -74,6 +74,15 @@ class NodeConnection:
         """True from `open` until `close` or an error."""
         return self._socket is not None
 
+    @property
+    def certificate_end_s(self) -> float | None:
+        """When the broker's certificate ends, seconds since 1970; None without TLS, or if it is not verified."""
+        return (
+            None
+            if self._socket is None or isinstance(self._socket, socket.socket)
+            else self._socket.certificate_end_s()
+        )
+
     def fileno(self) -> int:
         """The socket's descriptor, for select; the connection must be open."""
         assert self._socket is not None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.console.clusters import Clusters
+from barnabas.console.collector.collector import Collector, Collectors
 from barnabas.console.guard.sessions import Sessions
 
 if TYPE_CHECKING:
@@ -20,12 +21,14 @@ class Console:
         self.settings = settings
         self.clusters = Clusters(settings)
         self.sessions = Sessions(settings)
+        self.collectors = Collectors()
 
     def start(self) -> None:
         """Start what runs in the background."""
 
     def close(self) -> None:
         """End what runs in the background and close connections."""
+        self.collectors.close()
         self.clusters.close()
 
 
@@ -40,3 +43,9 @@ class Call:
     def settings(self) -> Settings:
         """The options of the console."""
         return self.console.settings
+
+    @property
+    def collector(self) -> Collector:
+        """The collector that samples the cluster as this user; it runs."""
+        session, clusters = self.session, self.console.clusters
+        return self.console.collectors.of(session.user, lambda: clusters.new(session.security))

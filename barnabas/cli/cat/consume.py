@@ -19,8 +19,8 @@ from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.groups.consumer import GroupConsumer
 from barnabas.client.groups.member import GroupMember
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition, list_offsets
+from barnabas.client.positions import OffsetSpec, resolve_offset_specs
 from barnabas.client.reader import Position, Reader
-from barnabas.client.records.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.client.records.record_json import shown_json
 from barnabas.wire.batches.records import Record
 

@@ -9,10 +9,10 @@ from time import sleep, time_ns
 
 import click
 
-from barnabas.cli.group.lags import Lag, headline, lags_of, total_lag
 from barnabas.cli.group.listing import existing_groups
 from barnabas.cli.options.parameters import listing_options
 from barnabas.client.cluster import Cluster
+from barnabas.client.groups.lags import Lag, headline, lags_of, total_lag
 from barnabas.client.groups.views import GroupView, view_groups
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.screen import can_redraw

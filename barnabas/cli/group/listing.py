@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 import click
 
-from barnabas.cli.group.lags import lags_of, total_lag
 from barnabas.cli.options.parameters import cluster_options, listing_options, output_option
 from barnabas.cli.options.patterns import matching, select
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.consumer_groups import list_groups
+from barnabas.client.groups.lags import lags_of, total_lag
 from barnabas.client.groups.views import view_group, view_groups
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows

@@ -5,18 +5,14 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.group.listing import export_offsets
-from barnabas.cli.group.targets import Goal, goals_from, resolve_goals
+from barnabas.cli.group.targets import goal_from_options, goals_from
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import cluster_options, output_option
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ClientError
-from barnabas.client.groups.consumer_groups import commit_offsets, committed_offsets
-from barnabas.client.groups.share_groups import move_share_group, share_offsets
+from barnabas.client.groups.seek import Goal, current_offsets, move_group, resolve_goals
 from barnabas.client.groups.views import has_members, is_share_group
-from barnabas.client.offsets import TopicPartition
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_rows
-from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 @click.command()
@@ -79,14 +75,15 @@ def seek(
 
     An offset outside a partition is moved to its nearest end, which is noted.
     """
-    goal = Goal.from_options(to, shift_by, to_datetime, duration_s, to_current=to_current)
+    goal = goal_from_options(to, shift_by, to_datetime, duration_s, to_current=to_current)
     _check_usage(goal, to_group, path, topics, all_topics=all_topics)
-    before, is_share = _current(cluster, name)
+    is_share = is_share_group(cluster, name)
+    before = current_offsets(cluster, name, is_share=is_share)  # seek makes a group that does not exist
     goals = goals_from(cluster, name, before, goal, topics, path, to_group)
-    after = resolve_goals(cluster, goals, before)
+    after = resolve_goals(cluster, goals, before, note)
     busy = dry_run and has_members(cluster, name)
     if not (dry_run or export):
-        _move(cluster, name, after, is_share=is_share)
+        move_group(cluster, name, after, is_share=is_share)
     if export:
         export_offsets((topic, index, offset) for (topic, index), offset in sorted(after.items()))
         return
@@ -118,24 +115,3 @@ def _check_usage(
         raise click.UsageError("say where to: --to WHERE, --shift-by N, --from-file FILE, or -t TOPIC:PARTITION=WHERE")
     if topics and (all_topics or path):
         raise click.UsageError(f"-t selects partitions, {'--all-topics' if all_topics else '--from-file'} does so too")
-
-
-def _current(cluster: Cluster, name: str) -> tuple[dict[TopicPartition, int], bool]:
-    """The committed offsets, or the start offsets of a share group; and whether it is one."""
-    if not is_share_group(cluster, name):
-        return committed_offsets(cluster, name), False  # also of a group that seek creates
-    return {partition: offset.start_offset for partition, offset in share_offsets(cluster, name).items()}, True
-
-
-def _move(cluster: Cluster, name: str, offsets: dict[TopicPartition, int], *, is_share: bool) -> None:
-    try:
-        (move_share_group if is_share else commit_offsets)(cluster, name, offsets)
-    except KafkaError as error:
-        if error.code in (
-            ErrorCode.UNKNOWN_MEMBER_ID,
-            ErrorCode.ILLEGAL_GENERATION,
-            ErrorCode.REBALANCE_IN_PROGRESS,
-            ErrorCode.NON_EMPTY_GROUP,
-        ):
-            raise ClientError(f"group {name!r} has members; stop them before changing its offsets") from None
-        raise

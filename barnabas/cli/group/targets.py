@@ -4,59 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import time_ns
-from typing import NamedTuple
 
 import click
 
 from barnabas.cli.options.offset_spec import parse_offset_spec
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ClientError, NotFound
+from barnabas.client.errors import NotFound
 from barnabas.client.groups.consumer_groups import committed_offsets, list_groups
+from barnabas.client.groups.seek import Goal
 from barnabas.client.offsets import TopicPartition
-from barnabas.client.records.offset_spec import OffsetSpec, resolve_offset_specs
-from barnabas.terminal.notes import note
+from barnabas.client.positions import OffsetSpec
 from barnabas.terminal.suggestion import suggestion
 
 
-class Goal(NamedTuple):
-    """A position in a partition, or a distance from the committed offset (`spec` is None)."""
+def goal_from_text(text: str, option: str) -> Goal:
+    """`current`, or any position of `offset_spec`."""
+    return Goal(None) if text == "current" else Goal(parse_offset_spec(text, option))
 
-    spec: OffsetSpec | None
-    shift: int = 0
 
-    @classmethod
-    def from_text(cls, text: str, option: str) -> Goal:
-        """`current`, or any position of `offset_spec`."""
-        return cls(None) if text == "current" else cls(parse_offset_spec(text, option))
-
-    @classmethod
-    def from_options(
-        cls,
-        to: str | None,
-        shift_by: int | None,
-        to_datetime: str | None,
-        duration_s: float | None,
-        *,
-        to_current: bool,
-    ) -> Goal | None:
-        """The goal that one of these options names; None if none does, a usage error if several do."""
-        goals = []
-        if to is not None:
-            goals.append(cls.from_text(to, "--to"))
-        if shift_by is not None:
-            goals.append(cls(None, shift_by))
-        if to_datetime is not None:
-            goals.append(cls(parse_offset_spec(f"@{to_datetime.removeprefix('@')}", "--to-datetime")))
-        if duration_s is not None:
-            goals.append(cls(OffsetSpec("time", time_ns() // 1_000_000 - round(duration_s * 1000))))
-        if to_current:
-            goals.append(cls(None))
-        if len(goals) > 1:
-            raise click.UsageError(
-                "say where to in one way: --to, --shift-by, --to-datetime, --by-duration, --to-current"
-            )
-        return goals[0] if goals else None
+def goal_from_options(
+    to: str | None, shift_by: int | None, to_datetime: str | None, duration_s: float | None, *, to_current: bool
+) -> Goal | None:
+    """The goal that one of these options names; None if none does, a usage error if several do."""
+    goals = []
+    if to is not None:
+        goals.append(goal_from_text(to, "--to"))
+    if shift_by is not None:
+        goals.append(Goal(None, shift_by))
+    if to_datetime is not None:
+        goals.append(Goal(parse_offset_spec(f"@{to_datetime.removeprefix('@')}", "--to-datetime")))
+    if duration_s is not None:
+        goals.append(Goal(OffsetSpec("time", time_ns() // 1_000_000 - round(duration_s * 1000))))
+    if to_current:
+        goals.append(Goal(None))
+    if len(goals) > 1:
+        raise click.UsageError("say where to in one way: --to, --shift-by, --to-datetime, --by-duration, --to-current")
+    return goals[0] if goals else None
 
 
 def goals_from(
@@ -84,7 +68,7 @@ def goals_from(
     goals: dict[TopicPartition, Goal] = {}
     for text in topics:
         name, equals, where = text.partition("=")
-        own = Goal.from_text(where, "-t") if equals else goal
+        own = goal_from_text(where, "-t") if equals else goal
         for partition in named_partitions(cluster, (name,), "-t"):
             if others is not None and not equals:
                 if partition in others:
@@ -122,24 +106,3 @@ def _of_group(cluster: Cluster, group: str) -> dict[TopicPartition, Goal]:
 
 def _similar(cluster: Cluster, group: str) -> str:
     return suggestion(group, [listed.group_id for listed in list_groups(cluster) if listed.group_id != group])
-
-
-def resolve_goals(
-    cluster: Cluster, goals: Mapping[TopicPartition, Goal], committed: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """The offset of each goal; what is outside its partition is moved to the nearest end, with a note on stderr."""
-    specs: dict[TopicPartition, OffsetSpec] = {}
-    for (name, index), goal in goals.items():
-        if goal.spec is None and (name, index) not in committed:
-            raise ClientError(f"there is no committed offset in {name}-{index} to move from")
-        specs[name, index] = goal.spec or OffsetSpec("offset", committed[name, index] + goal.shift)
-
-    def moved(partition: TopicPartition, offset: int, why: str) -> None:
-        reason = {
-            "beyond": f"{specs[partition].value} is after the end",
-            "before": f"{specs[partition].value} is before the first record",
-            "late": "no record is that new",
-        }[why]
-        note(f"{partition[0]}-{partition[1]}: {reason}; {offset} is used")
-
-    return resolve_offset_specs(cluster, specs, on_moved=moved)

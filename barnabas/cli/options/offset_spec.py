@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from barnabas.client.positions import OffsetSpec
 from barnabas.client.records import offset_spec
-from barnabas.client.records.offset_spec import OffsetSpec
 
 
 def parse_offset_spec(text: str, option: str) -> OffsetSpec:

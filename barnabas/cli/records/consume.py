@@ -18,8 +18,8 @@ from barnabas.cli.options.regex import compile_regex
 from barnabas.cli.records.consume_run import Limits, Matches, Render, Run
 from barnabas.cli.records.consume_source import Selection, Source, find_partitions, group_source, plain_source
 from barnabas.client.offsets import TopicPartition
+from barnabas.client.positions import OffsetSpec
 from barnabas.client.records.expression import Filter
-from barnabas.client.records.offset_spec import OffsetSpec
 from barnabas.client.records.record_json import json_line, shown_json
 from barnabas.terminal.notes import note
 from barnabas.wire.batches.records import Record

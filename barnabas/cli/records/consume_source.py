@@ -19,8 +19,8 @@ from barnabas.client.errors import NotFound
 from barnabas.client.groups.consumer import GroupConsumer, Resolve
 from barnabas.client.groups.member import GroupMember
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition
+from barnabas.client.positions import OffsetSpec, resolve_offset_specs
 from barnabas.client.reader import Reader
-from barnabas.client.records.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.wire.batches.records import Record
 
 NAMED = 3

@@ -17,8 +17,8 @@ from barnabas.cli.options.patterns import select
 from barnabas.client.admin.topics import describe_topics, list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import TopicPartition
+from barnabas.client.positions import OffsetSpec, resolve_offset_specs
 from barnabas.client.reader import Reader
-from barnabas.client.records.offset_spec import OffsetSpec, resolve_offset_specs
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import is_document, show, show_rows
 from barnabas.wire.batches.records import BatchView, Codec

@@ -13,7 +13,7 @@ from barnabas.client.admin.topics import delete_records
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, raise_first
 from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
-from barnabas.client.records.offset_spec import resolve_offset_specs
+from barnabas.client.positions import resolve_offset_specs
 from barnabas.terminal.notes import note
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows

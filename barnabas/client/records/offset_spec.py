@@ -1,4 +1,4 @@
-"""Positions in a partition in the notation of rpk and kcat, and their offsets.
+"""Positions in a partition in the notation of rpk and kcat.
 
 beginning, start, earliest      the first record
 end, latest                     after the last record
@@ -14,30 +14,15 @@ FROM:TO                         a range; either side may be left out; TO is excl
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from time import time_ns
-from typing import TYPE_CHECKING
 
+from barnabas.client.positions import OffsetSpec
 from barnabas.terminal.times import date_ms
-
-if TYPE_CHECKING:
-    from barnabas.client.cluster import Cluster
-
-TopicPartition = tuple[str, int]
 
 _WORDS = {"beginning": "start", "start": "start", "earliest": "start", "end": "end", "latest": "end"}
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _TIME = r"@\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?|@-?\d+[smhd]|@\d+"
 _PLACE = re.compile(rf"(?P<time>{_TIME})|(?P<number>[+-]?\d+)|(?P<word>[a-z]+)")
-
-
-@dataclass(slots=True)
-class OffsetSpec:
-    """A position: kind is start, end, offset, last (the last `value` records) or time (`value` in ms)."""
-
-    kind: str
-    value: int = 0
 
 
 def parse_offset_spec(text: str) -> OffsetSpec:
@@ -80,41 +65,3 @@ def _time_ms(text: str) -> int | None:
     if text.isdigit():
         return int(text) * 1000 if len(text) <= 10 else int(text)
     return date_ms(text)
-
-
-def resolve_offset_specs(
-    cluster: Cluster,
-    specs: Mapping[TopicPartition, OffsetSpec],
-    *,
-    isolation_level: int = 0,
-    on_moved: Callable[[TopicPartition, int, str], None] | None = None,
-) -> dict[TopicPartition, int]:
-    """The offset of each position, moved to the nearest end of its partition if it is outside.
-
-    `on_moved(partition, offset, why)` is called for each offset or time that was outside: `beyond`, `before`, `late`.
-    """
-    from barnabas.client.offsets import end_offsets, list_offsets, start_offsets
-
-    partitions = list(specs)
-    starts, ends = start_offsets(cluster, partitions), end_offsets(cluster, partitions, isolation_level)
-    times = {partition: spec.value for partition, spec in specs.items() if spec.kind == "time"}
-    by_time = list_offsets(cluster, times) if times else {}
-    offsets: dict[TopicPartition, int] = {}
-    for partition, spec in specs.items():
-        start, end = starts[partition], ends[partition]
-        at_time = by_time.get(partition, -1)
-        offset = {
-            "start": start,
-            "end": end,
-            "offset": spec.value,
-            "last": end - spec.value,
-            "time": end if at_time < 0 else at_time,
-        }[spec.kind]
-        offsets[partition] = min(max(offset, start), end)
-        if on_moved is None:
-            continue
-        if spec.kind == "offset" and offsets[partition] != offset:
-            on_moved(partition, offsets[partition], "beyond" if offset > end else "before")
-        elif spec.kind == "time" and at_time < 0:
-            on_moved(partition, end, "late")
-    return offsets

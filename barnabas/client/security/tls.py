@@ -69,6 +69,12 @@ class TlsSocket:
         if self._outgoing.pending:
             self._plain.sendall(self._outgoing.read())
 
+    def certificate_end_s(self) -> float | None:
+        """When the broker's certificate ends, seconds since 1970; None if the context does not verify it."""
+        certificate = self._tls.getpeercert()
+        end = certificate.get("notAfter") if certificate else None
+        return float(ssl.cert_time_to_seconds(end)) if isinstance(end, str) else None
+
     # --- as a socket
 
     def sendall(self, data: bytes) -> None:

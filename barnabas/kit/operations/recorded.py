@@ -41,6 +41,17 @@ async def recorded(cluster: VirtualCluster, values: Values) -> object:
     return {"requests": entries, "count": cluster.traffic.recorder.count}
 
 
+@operation("clients")
+async def clients(cluster: VirtualCluster, values: Values) -> object:  # noqa: ARG001 - every operation has values
+    """How many requests each client id has made since the start, and how many responses had an error."""
+    counted = cluster.traffic.recorder.clients.items()
+    rows = [
+        {"client_id": name, "requests": counts.requests, "errors": counts.errors, "apis": counts.apis}
+        for name, counts in counted
+    ]
+    return {"clients": rows}
+
+
 @operation("timeline", *FILTER, "last")
 async def timeline(cluster: VirtualCluster, values: Values) -> object:
     """The requests of clients in readable lines; only the last ones if `last` is given."""

@@ -48,6 +48,7 @@ OPERATIONS: Final[dict[str, str]] = {
     "clock_jump": "clock",
     "clock_resume": "clock",
     "recorded": "recorded",
+    "clients": "recorded",
     "timeline": "recorded",
     "lint": "recorded",
     "fault_add": "faults",

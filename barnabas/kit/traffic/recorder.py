@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 ENTRIES: Final = 2_000
 """Requests that are kept, the last ones: about 1 kB each."""
+MAX_CLIENTS: Final = 500
+"""Clients whose requests are counted; the one that came first is forgotten for another."""
 MAX_ERRORS: Final = 20
 """Error codes that are kept of one response."""
 
@@ -69,6 +71,16 @@ class Entry:
         }
 
 
+@dataclass(eq=False, slots=True)
+class ClientCounts:
+    """How many requests a client id has made since the start, in all and by API."""
+
+    requests: int = 0
+    errors: int = 0
+    """Responses with an error."""
+    apis: dict[str, int] = field(default_factory=dict)
+
+
 class Recorder:
     """The last requests of one cluster's clients."""
 
@@ -76,6 +88,7 @@ class Recorder:
         self.entries: deque[Entry] = deque(maxlen=size)
         self.count = 0
         """How many requests there have been."""
+        self.clients: dict[str, ClientCounts] = {}
         self._connections: dict[Connection, int] = {}
         self._next_connection = 1
 
@@ -94,6 +107,10 @@ class Recorder:
         entry.transactional_ids = tuple(named.transactional_ids)
         entry.details = of_request(request, ctx)
         self.entries.append(entry)
+        counts = self._counts(entry)
+        counts.requests += 1
+        api = api_name(entry.api)
+        counts.apis[api] = counts.apis.get(api, 0) + 1
         return entry, named
 
     def end(self, entry: Entry, outcome: Message | Exception | None, ctx: RequestContext) -> None:
@@ -111,6 +128,17 @@ class Recorder:
             entry.outcome = "answered"
             entry.errors = tuple(_errors(outcome, ctx.broker))
             entry.details |= of_response(outcome)
+        if entry.errors:
+            self._counts(entry).errors += 1
+
+    def _counts(self, entry: Entry) -> ClientCounts:
+        name = entry.client_id or ""
+        counts = self.clients.get(name)
+        if counts is None:
+            if len(self.clients) >= MAX_CLIENTS:
+                del self.clients[next(iter(self.clients))]
+            counts = self.clients[name] = ClientCounts()
+        return counts
 
     def open_connections(self) -> set[int]:
         """The numbers of the connections that are open."""

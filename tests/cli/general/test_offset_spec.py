@@ -8,7 +8,7 @@ import click
 import pytest
 
 from barnabas.cli.options.offset_spec import parse_offset_spec, parse_range
-from barnabas.client.records.offset_spec import OffsetSpec
+from barnabas.client.positions import OffsetSpec
 from tests.support.cases import for_each
 
 

@@ -66,7 +66,7 @@ CLI = (
     ),
     Mutant(
         "shift-counts-from-the-start-of-the-partition",
-        "barnabas/cli/group/targets.py",
+        "barnabas/client/groups/seek.py",
         'OffsetSpec("offset", committed[name, index] + goal.shift)',
         'OffsetSpec("offset", goal.shift)',
         "tests/cli/admin/test_group_seek.py::test_ways_to_say_where_to",

@@ -19,7 +19,7 @@ DATA_COMMANDS = (
     ),
     Mutant(
         "offsets-beyond-the-end-moved-silently",
-        "barnabas/client/records/offset_spec.py",
+        "barnabas/client/positions.py",
         '        if spec.kind == "offset" and offsets[partition] != offset:\n',
         "        if False:\n",
         _CONSUME + "test_offset_outside_is_moved_and_said",

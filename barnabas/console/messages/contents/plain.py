@@ -57,7 +57,9 @@ def bytes_text(value: bytes) -> str:
 
 def is_printable(text: str) -> bool:
     """Whether a text has no control characters but those of lines and tabulators."""
-    return text.isprintable() or not any(ord(char) < 32 and char not in "\n\r\t" or 127 <= ord(char) < 160 for char in text)
+    return text.isprintable() or not any(
+        (ord(char) < 32 and char not in "\n\r\t") or 127 <= ord(char) < 160 for char in text
+    )
 
 
 def pretty(value: Any) -> str:

@@ -1,0 +1,1 @@
+"""Samples a cluster in the background: rates, lags, open transactions and warnings, for pages and `barnabas top`."""
