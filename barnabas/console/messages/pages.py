@@ -198,7 +198,7 @@ class _PageReader:
         return parts
 
     def _turn_round(self, part: _Part) -> None:
-        """What was read forwards, in the order of reading backwards; a range that was not read to its end is not used."""
+        """Put what was read into the order of reading backwards; a range whose end was not read is not used."""
         if part.reached < part.end:
             part.records.clear()
             part.reached = part.end

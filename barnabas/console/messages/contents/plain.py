@@ -7,10 +7,13 @@ digits, and bytes become text where they are, otherwise hexadecimal with 0x.
 from __future__ import annotations
 
 import json
+import re
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
+
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 def plain_value(value: Any) -> Any:
@@ -57,9 +60,7 @@ def bytes_text(value: bytes) -> str:
 
 def is_printable(text: str) -> bool:
     """Whether a text has no control characters but those of lines and tabulators."""
-    return text.isprintable() or not any(
-        (ord(char) < 32 and char not in "\n\r\t") or 127 <= ord(char) < 160 for char in text
-    )
+    return text.isprintable() or _CONTROL.search(text) is None
 
 
 def pretty(value: Any) -> str:

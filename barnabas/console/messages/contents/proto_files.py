@@ -41,7 +41,7 @@ def parse_proto(name: str, text: str, imported: Mapping[str, int] | None = None)
     if len(text) > MAX_TEXT:
         raise ValueError(f"{name}: a .proto file of {len(text)} characters is longer than {MAX_TEXT}")
     try:
-        parsed = Parser().parse(text)
+        parsed = Parser(setup_lexer=_raise_errors, setup_parser=_raise_errors).parse(text)
     except Exception as error:  # the parser's own exceptions differ between releases
         raise ValueError(f"{name}: not a .proto file: {str(error).splitlines()[0]}") from None
     file = descriptor_pb2.FileDescriptorProto(name=name, syntax=parsed.syntax or "proto2")
@@ -61,6 +61,18 @@ def parse_proto(name: str, text: str, imported: Mapping[str, int] | None = None)
     for message in file.message_type:
         _resolve(message, f"{prefix}.{message.name}", types, name)
     return file
+
+
+def _raise_errors(recognizer: Any) -> None:
+    """The first mistake ends the parsing; by default it is printed and guessed around."""
+    from antlr4.error.ErrorListener import ErrorListener
+
+    class Raising(ErrorListener):  # type: ignore[misc]
+        def syntaxError(self, _recognizer: Any, _symbol: Any, line: int, column: int, text: str, _error: Any) -> None:  # noqa: N802
+            raise ValueError(f"line {line}, column {column + 1}: {text.partition(' expecting ')[0]}")
+
+    recognizer.removeErrorListeners()
+    recognizer.addErrorListener(Raising())
 
 
 def types_of(file: descriptor_pb2.FileDescriptorProto) -> dict[str, int]:
@@ -93,18 +105,24 @@ def _add_message(message: descriptor_pb2.DescriptorProto, parsed: Any, *, is_pro
         elif isinstance(element, ast.Group):
             _add_group(message, element, is_proto3=is_proto3)
         elif isinstance(element, ast.OneOf):
-            index = len(message.oneof_decl)
-            message.oneof_decl.add(name=element.name)
-            for member in element.elements:
-                if isinstance(member, ast.Field):
-                    _add_field(message, member, is_proto3=False).oneof_index = index
-                elif isinstance(member, ast.Group):
-                    _add_group(message, member, is_proto3=False).oneof_index = index
+            _add_oneof(message, element)
         elif isinstance(element, ast.Message):
             _add_message(message.nested_type.add(), element, is_proto3=is_proto3)
         elif isinstance(element, ast.Enum):
             _add_enum(message.enum_type.add(), element)
     _add_synthetic_oneofs(message)
+
+
+def _add_oneof(message: descriptor_pb2.DescriptorProto, parsed: Any) -> None:
+    from proto_schema_parser import ast
+
+    index = len(message.oneof_decl)
+    message.oneof_decl.add(name=parsed.name)
+    for member in parsed.elements:
+        if isinstance(member, ast.Field):
+            _add_field(message, member, is_proto3=False).oneof_index = index
+        elif isinstance(member, ast.Group):
+            _add_group(message, member, is_proto3=False).oneof_index = index
 
 
 def _add_field(message: descriptor_pb2.DescriptorProto, parsed: Any, *, is_proto3: bool) -> Any:
