@@ -22,8 +22,8 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from bench.case import FULL, KINDS, QUICK, Case, Group, Mode, Scale
-from bench.groups import all_groups
+from bench.cases.case import FULL, KINDS, QUICK, Case, Group, Mode, Scale
+from bench.cases.groups import all_groups
 from bench.noise import CpuShares, IdleWait
 from bench.report import Line, lines_of, machine, print_header, print_line, write_markdown
 from bench.stage import Stage

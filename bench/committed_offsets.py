@@ -22,9 +22,9 @@ from pathlib import Path
 from barnabas.coord.groups import records
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.batches.records import BatchBuilder
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from bench import start
 from tests.support.processes.kafka import KafkaServer
 from tests.support.processes.server import BarnabasServer, Server

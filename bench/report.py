@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 
-from bench.case import KINDS, Case, Group
+from bench.cases.case import KINDS, Case, Group
 from bench.noise import Noise
 from scripts.pages.prose import format_page
 from tests.support.processes.kafka import VERSION as KAFKA_VERSION

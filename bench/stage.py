@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 
-from bench.case import KINDS, Group, Scale
+from bench.cases.case import KINDS, Group, Scale
 from bench.target import Target
 from tests.support.processes.server import Server
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from barnabas.wire.frame import encode_request, parse_response_header
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import offsets as o
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
 from tests.support.processes.server import Server

@@ -62,7 +62,7 @@ def generator() -> list[str]:
     """The command of the raw load generator: C if there is a compiler, else Python."""
     compiler = _compiler()
     if compiler is None:
-        return [sys.executable, "-m", "bench.load"]
+        return [sys.executable, "-m", "bench.loads.load"]
     return [_compiled(compiler, "load.c", "bench-load")]
 
 
@@ -93,11 +93,12 @@ def _compiled_with_openssl(source: str, name: str, *options: str) -> str:
 
 
 def _compiled(compiler: str, source: str, name: str, *options: str) -> str:
-    """Compile a program of this folder; returns its path. Libraries are named after the sources that use them."""
+    """Compile a program of `bench/loads`; returns its path. Libraries are named after the sources that use them."""
     program = ROOT / ".cache" / name
     program.parent.mkdir(exist_ok=True)
     temporary = program.with_name(f"{name}.{os.getpid()}")  # others may compile, or run, the same program meanwhile
-    subprocess.run([compiler, "-O2", "-o", str(temporary), str(ROOT / "bench" / source), *options], check=True)
+    path = ROOT / "bench" / "loads" / source
+    subprocess.run([compiler, "-O2", "-o", str(temporary), str(path), *options], check=True)
     temporary.replace(program)
     return str(program)
 
@@ -109,7 +110,7 @@ class Target:
     server: Server
     filled: dict[tuple[int, int, int], tuple[str, int]] = field(default_factory=dict)
     exact: dict[tuple[int, int, int], str] = field(default_factory=dict)
-    by_time: tuple[str, int] | None = None  # topic of `bench.by_time` and its first timestamp
+    by_time: tuple[str, int] | None = None  # topic of `bench.cases.by_time` and its first timestamp
 
     def __post_init__(self) -> None:
         self.connect()
@@ -225,9 +226,9 @@ class Target:
         return self.run([*login_generator(), mode, *map(str, address), *map(str, arguments)])
 
     def confluent(self, mode: str, topic: str, *arguments: object, client: Mapping[str, str] | None = None) -> Outcome:
-        """Run a load of `bench.confluent_load`; `client` are further settings of the client."""
+        """Run a load of `bench.loads.confluent_load`; `client` are further settings of the client."""
         settings = {"bootstrap.servers": self.server.bootstrap, **(client or {})}
-        command = [sys.executable, "-m", "bench.confluent_load", mode, settings.pop("bootstrap.servers"), topic]
+        command = [sys.executable, "-m", "bench.loads.confluent_load", mode, settings.pop("bootstrap.servers"), topic]
         return self.run([*command, *map(str, arguments), *(f"{key}={value}" for key, value in settings.items())])
 
     def run(self, command: list[str], during: Callable[[], None] | None = None) -> Outcome:

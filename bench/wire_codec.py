@@ -19,7 +19,7 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.groups.classic_groups import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.wire.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,

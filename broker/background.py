@@ -29,8 +29,8 @@ from barnabas.storage import layout
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import Broker
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.net.reactor import Reactor
-    from barnabas.broker.steps import Steps
     from barnabas.storage.log import Log
 
 R = TypeVar("R")
@@ -79,7 +79,7 @@ class BackgroundJobs:
 
     def _start_jobs_of_broker(self, nursery: trio.Nursery) -> None:
         """Start the jobs that a process which is only a controller does not have."""
-        from barnabas.broker.replicas.retention import INITIAL_DELAY_S, Retention
+        from barnabas.broker.replicas.cleaning.retention import INITIAL_DELAY_S, Retention
 
         broker, config = self._broker, self._broker.config
         retention = Retention(broker.loop, broker.partitions)
@@ -195,7 +195,7 @@ class BackgroundJobs:
         await broker.loop.pause(min(broker.config[LOG_CLEANER_BACKOFF_MS] / 1000, CLEANER_START_S))
         while True:
             try:
-                from barnabas.broker.replicas.cleaner import LogCleaner
+                from barnabas.broker.replicas.cleaning.cleaner import LogCleaner
             except (ImportError, OSError) as error:  # no descriptor is left to read the module
                 logger.error("The log cleaner cannot be started: %s. It is tried again", error)
                 await broker.loop.pause(CLEANER_START_S)

@@ -35,8 +35,8 @@ from barnabas.broker.metadata.previous_epoch import NO_CLAIM, claimed_epoch, wri
 from barnabas.broker.metadata.quorum_leader import QuorumLeader
 from barnabas.broker.metadata.remote_channel import RemoteChannel
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
-from barnabas.broker.net.inter_broker import InterBroker
-from barnabas.broker.replicas.fetcher_manager import FetcherManager
+from barnabas.broker.net.client.inter_broker import InterBroker
+from barnabas.broker.replicas.fetchers.manager import FetcherManager
 from barnabas.broker.security.client_login import logins
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
 from barnabas.storage.damage import DamagedLog
@@ -47,9 +47,9 @@ from barnabas.wire.types import uuid_from_text
 if TYPE_CHECKING:
     from barnabas.broker.config.listeners import Endpoint
     from barnabas.broker.context import Broker
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.metadata.controller_channel import ControllerChannel
-    from barnabas.broker.net.outgoing import Connect
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.net.client.outgoing import Connect
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.storage.files import Files
     from barnabas.wire.messages.cluster import BrokerRegistrationRequest

@@ -1,7 +1,7 @@
 """The context of a request, and the broker that it gives access to.
 
 `Broker` holds the parts of a broker; each part does its own work and takes only the other parts that it needs. Only
-the handlers in `broker.apis`, the background jobs, `broker.builder` and `broker.server` use `Broker`.
+the handlers in `broker.apis`, the background jobs, `broker.start.builder` and `broker.server` use `Broker`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME, BROKER_RACK, REQUEST_TIMEOUT_MS
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.coord.cluster.delta import QUOTAS
 
 logger = logging.getLogger("kafka.server.KafkaServer")
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.coordinators.transactions import TransactionCoordinators
-    from barnabas.broker.limited_log import LimitedLog
+    from barnabas.broker.event_loop.limited_log import LimitedLog
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.metadata.active_controller import ActiveController
     from barnabas.broker.metadata.controller import Controller
@@ -35,12 +36,12 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.broker.net.client.inter_broker import InterBroker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
-    from barnabas.broker.net.inter_broker import InterBroker
-    from barnabas.broker.replicas.dir_moves import DirMoves
-    from barnabas.broker.replicas.fetch_sessions import FetchSessions
+    from barnabas.broker.replicas.leader.fetch_sessions import FetchSessions
     from barnabas.broker.replicas.load import Load
+    from barnabas.broker.replicas.log_dirs.dir_moves import DirMoves
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.broker.security.authorizer import Authorizer
     from barnabas.broker.security.client_quotas import ClientQuotas
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from barnabas.broker.security.tls import Tls
     from barnabas.broker.security.usage import Usage
     from barnabas.broker.sharing.share_partitions import SharePartitions
-    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.broker.world import World
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
@@ -71,9 +71,9 @@ def new_uuid(random_bytes: Callable[[int], bytes]) -> bytes:
 
 
 class Broker:
-    """The parts of one process. `broker.builder` creates and connects them.
+    """The parts of one process. `broker.start.builder` creates and connects them.
 
-    A process that is only a controller (`broker.controller_builder`) has `controller`, `metadata`,
+    A process that is only a controller (`broker.start.controller_builder`) has `controller`, `metadata`,
     `log_dirs`, `log_dir_failures` and `runner`; nothing that it serves uses another part.
     """
 
@@ -140,7 +140,7 @@ class Broker:
     @cached_property
     def dir_moves(self) -> DirMoves:
         """The moves between log directories; created for the first."""
-        from barnabas.broker.replicas.dir_moves import DirMoves
+        from barnabas.broker.replicas.log_dirs.dir_moves import DirMoves
 
         return DirMoves(
             self.loop,
@@ -183,7 +183,7 @@ class Broker:
     @cached_property
     def needless_log_ins(self) -> LimitedLog:
         """Lines about clients that log in on a listener without SASL; created for the first."""
-        from barnabas.broker.limited_log import LimitedLog
+        from barnabas.broker.event_loop.limited_log import LimitedLog
 
         selector = logging.getLogger("kafka.network.Selector")
         return LimitedLog(self.loop, selector, logging.WARNING, "log-ins on listeners without SASL")

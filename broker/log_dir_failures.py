@@ -15,13 +15,13 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS, NO_SPACE, RECOVERED_BYTES, ExhaustedDirs
-from barnabas.broker.guarded import call_guarded
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.storage.directories.log_dir import LogDir
     from barnabas.storage.directories.log_dirs import LogDirs
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker import warm_up
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import BROKER, BROKER_APIS, CONTROLLER, CONTROLLER_APIS, FORWARDING
 from barnabas.broker.background import BackgroundJobs
@@ -25,16 +24,17 @@ from barnabas.broker.config.keys.own import METRICS_LISTENER
 from barnabas.broker.config.listeners import SASL_PROTOCOLS, Endpoint, parse_address
 from barnabas.broker.config.load import load_options
 from barnabas.broker.config.server_config import ServerConfig
-from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
-from barnabas.broker.descriptor_limit import UNLIMITED, raise_descriptor_limit
-from barnabas.broker.disk_threads import DiskThreads
-from barnabas.broker.logging_setup import set_up_logging
+from barnabas.broker.event_loop.disk_threads import DiskThreads
 from barnabas.broker.net.acceptor import Listener, bind, start_listening
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
-from barnabas.broker.ready import announce, announce_controller, remove_ready_file
-from barnabas.broker.start_errors import StartError, data_errors, why_not_bound
-from barnabas.broker.temporary_dir import make_temporary_dir, remove_temporary_dir
+from barnabas.broker.start import warm_up
+from barnabas.broker.start.connection_limits import connection_limits, look_up, named_hosts
+from barnabas.broker.start.descriptor_limit import UNLIMITED, raise_descriptor_limit
+from barnabas.broker.start.logging_setup import set_up_logging
+from barnabas.broker.start.ready import announce, announce_controller, remove_ready_file
+from barnabas.broker.start.start_errors import StartError, data_errors, why_not_bound
+from barnabas.broker.start.temporary_dir import make_temporary_dir, remove_temporary_dir
 from barnabas.broker.world import World
 from barnabas.storage.layout import LOCK
 from barnabas.wire.configdef import ConfigError
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.config.options import Companion, Secured, ServeOptions
     from barnabas.broker.context import Broker
-    from barnabas.broker.net.outgoing import Connect, Outgoing
+    from barnabas.broker.net.client.outgoing import Connect, Outgoing
     from barnabas.broker.security.ip_rates import IpRates
     from barnabas.broker.security.tls import Tls
 
@@ -219,7 +219,7 @@ class Server:
             self._accept_clients()
             with data_errors(",".join(log_dir.path for log_dir in broker.log_dirs.dirs)):
                 if self.secured is not None:
-                    from barnabas.broker.first_users import set_passwords
+                    from barnabas.broker.start.first_users import set_passwords
 
                     set_passwords(broker, self.secured)
                 broker.controller.register_broker(self.addresses)
@@ -345,11 +345,11 @@ class Server:
             elif not config.is_standalone and "broker" in config.roles:
                 self._open_combined(paths)
             elif "broker" in config.roles:
-                from barnabas.broker.builder import open_broker  # a controller alone does not need it
+                from barnabas.broker.start.builder import open_broker  # a controller alone does not need it
 
                 self.broker = open_broker(config, paths, self.world)
             else:
-                from barnabas.broker.controller_builder import open_controller
+                from barnabas.broker.start.controller_builder import open_controller
 
                 endpoints = config.advertised_controllers(self.controller_addresses)
                 self.broker = open_controller(config, paths, self.world, endpoints)
@@ -368,7 +368,7 @@ class Server:
 
     def _open_member(self, paths: Sequence[str]) -> None:
         """Open the data of a broker whose controllers are other processes."""
-        from barnabas.broker.builder import open_member
+        from barnabas.broker.start.builder import open_member
 
         self.kind, self._has_logs = FORWARDING, False
         self.broker, self._member, self._remote = open_member(
@@ -381,14 +381,14 @@ class Server:
 
     def _open_combined(self, paths: Sequence[str]) -> None:
         """Open the data of a broker that is also the controller of its cluster."""
-        from barnabas.broker.builder import open_combined
+        from barnabas.broker.start.builder import open_combined
 
         endpoints = self.config.advertised_controllers(self.controller_addresses)
         self.broker, self._member = open_combined(self.config, paths, self.world, self._connect, endpoints)
 
     def _connect(self, broker: Broker) -> Connect:
         """Return the function that opens the broker's connections to other brokers."""
-        from barnabas.broker.net.outgoing import Outgoing
+        from barnabas.broker.net.client.outgoing import Outgoing
 
         self._outgoing = Outgoing(broker.loop, self._threads)
         return self._connects_to(self.config.inter_broker_listener)
@@ -398,7 +398,7 @@ class Server:
         assert self._outgoing is not None
         if self._tls is None or listener not in self.config.tls_targets:
             return self._outgoing.connect
-        from barnabas.broker.net.outgoing_tls import tls_connect
+        from barnabas.broker.net.client.outgoing_tls import tls_connect
 
         return tls_connect(self._outgoing, self._tls.identities[listener])
 
@@ -445,7 +445,7 @@ class Server:
 
     def _load(self) -> None:
         """Open the logs once the metadata is here, and accept connections, which precedes the unfencing."""
-        from barnabas.broker.builder import load_logs
+        from barnabas.broker.start.builder import load_logs
 
         load_logs(self.broker)
         self._has_logs = True

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import trio
 
-from barnabas.broker.disk_threads import DiskExecutor, DiskThreads
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.disk_threads import DiskExecutor, DiskThreads
+from barnabas.broker.event_loop.loop import Loop
 from barnabas.storage.files import Files
 
 

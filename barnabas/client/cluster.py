@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, no_such, raise_for
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,

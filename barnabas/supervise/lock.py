@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from barnabas.broker.holders import holder_of_lock
+from barnabas.broker.start.holders import holder_of_lock
 from barnabas.storage import layout
 from barnabas.storage.directories.foreign import partition_in
 from barnabas.storage.files import Files

@@ -293,7 +293,7 @@ class Supervisor:
         return Path(self.members.ready_file(node)).exists()
 
     def _announce(self) -> None:
-        from barnabas.broker.ready import CLIENT_CONFIGURATION
+        from barnabas.broker.start.ready import CLIENT_CONFIGURATION
 
         dial = ",".join(node.address for node in self.state.brokers)
         bound = ",".join(self.members.listener(node) for node in self.state.brokers)

@@ -2,9 +2,9 @@
 
 A KafkaError of a handler is answered, a ProtocolError closes the connection (the transport does that). An OSError comes
 from the disk: it is logged and answered with KAFKA_STORAGE_ERROR. Any other exception is a bug: it is logged with its
-traceback and answered with UNKNOWN_SERVER_ERROR. A handler that waits is a coroutine (`broker.waiting`): its first part
-is run here, the rest is a task of its connection, which dispatches no further request until the task has ended; an
-exception of it is answered in the same way.
+traceback and answered with UNKNOWN_SERVER_ERROR. A handler that waits is a coroutine (`broker.event_loop.waiting`): its
+first part is run here, the rest is a task of its connection, which dispatches no further request until the task has
+ended; an exception of it is answered in the same way.
 
 Decoding, handling and encoding a request of thousands of elements take milliseconds each. So for a request with many
 elements all three are done in steps between the turns (`large_requests`).
@@ -23,10 +23,10 @@ from barnabas.broker.apis.registry import BROKER, ROUTES, Route, Routes
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS, encode_in_steps
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
-from barnabas.broker.guarded import answer_for, log_failure
+from barnabas.broker.event_loop.guarded import answer_for, log_failure
+from barnabas.broker.event_loop.waiting import Task
 from barnabas.broker.net.connection import SMALL_SLICE_BYTES
 from barnabas.broker.net.encoded_response import EncodedResponse
-from barnabas.broker.waiting import Task
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import KafkaError, ProtocolError, TooManyElements
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.context import Broker
+    from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.broker.net.connection import Connection
-    from barnabas.broker.waiting import Waiting
     from barnabas.wire.types import Chunk, Slice
 
 logger = logging.getLogger("kafka.network.Processor")

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.apis.admin.broker_loggers import alter_loggers
 from barnabas.broker.apis.admin.configs import concerns_certificates, refuse_certificates, without
 from barnabas.broker.apis.registry import BROKER, FORWARDED, FORWARDING, ROUTES, api, served_versions
+from barnabas.broker.event_loop.waiting import Future, run_steps
 from barnabas.broker.metadata.remote_metadata import RemoteMetadata
-from barnabas.broker.waiting import Future, run_steps
 from barnabas.coord.cluster.changes.acl_changes import acl_of
 from barnabas.coord.cluster.resources import BROKER_LOGGER
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import SIZE, encode_request, parse_response_header
-from barnabas.wire.messages.acls import CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.cluster import EnvelopeRequest, EnvelopeResponse
 from barnabas.wire.messages.configs import (
     AlterConfigsResponse,
@@ -32,6 +31,7 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
+from barnabas.wire.messages.security.acls import CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

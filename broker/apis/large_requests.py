@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.sliced_response import in_steps
-from barnabas.broker.guarded import answer_for
-from barnabas.broker.waiting import in_slices, outcome_of, pause
+from barnabas.broker.event_loop.guarded import answer_for
+from barnabas.broker.event_loop.waiting import in_slices, outcome_of, pause
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import ProtocolError, TooManyElements

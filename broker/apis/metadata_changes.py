@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from barnabas.broker.waiting import Future, pause
+from barnabas.broker.event_loop.waiting import Future, pause
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.coord.cluster.local_controller import Outcome
 
 R = TypeVar("R", bound=Message)

@@ -18,7 +18,7 @@ from barnabas.broker.security.mute import mute
 from barnabas.broker.security.usage import Usage
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.fields import parse_versions
-from barnabas.wire.messages.share_groups import ShareFetchResponse
+from barnabas.wire.messages.groups.share_groups import ShareFetchResponse
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.waiting import TaskGroup, outcome_of, pause
+from barnabas.broker.event_loop.waiting import TaskGroup, outcome_of, pause
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:

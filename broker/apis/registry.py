@@ -2,7 +2,7 @@
 
 A handler is a function `handler(ctx, request) -> response | None`, marked with `@api(RequestClass)`; None means that
 there is no response (Produce with acks=0), and `bytes` are the whole frame of a response. One that may wait is
-`async def`, or returns a coroutine (`broker.waiting`).
+`async def`, or returns a coroutine (`broker.event_loop.waiting`).
 A module of handlers is imported with its first request, to keep the start fast. `BROKER_APIS` and `CONTROLLER_APIS`
 are the only lists of the APIs that are served on the two kinds of listeners; ApiVersions answers from them, with the
 versions of the message declarations. An API of both lists may have a handler for each:

@@ -32,7 +32,7 @@ from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.coord.groups.config import GroupConfig, MigrationPolicy
 from barnabas.coord.groups.topics import Topic
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_states import ShareStates
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage

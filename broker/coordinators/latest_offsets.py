@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.coordinators.node_queues import NodeQueues
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -16,8 +16,8 @@ from barnabas.wire.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.net.client.network_client import NetworkClient
 
 LATEST: Final = -1
 CONSUMER: Final = -1

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.slices import SlicedWork
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.slices import SlicedWork
-    from barnabas.broker.timers import Timer
     from barnabas.coord.machine import Moment, Result
 
 C = TypeVar("C")
@@ -76,7 +76,7 @@ class Loading(Generic[C]):
 
 
 class BackgroundLoading(Generic[C]):
-    """Loads coordinators in slices between the turns of the loop (`broker/slices.py`)."""
+    """Loads coordinators in slices between the turns of the loop (`broker/event_loop/slices.py`)."""
 
     def __init__(
         self,

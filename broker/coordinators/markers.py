@@ -15,7 +15,7 @@ from barnabas.wire.batches.records import end_txn_marker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.replicas.partition import Partition
 
 

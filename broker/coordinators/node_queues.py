@@ -11,11 +11,11 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.wire.errors import KafkaError
     from barnabas.wire.schema import Message
 

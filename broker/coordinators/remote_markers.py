@@ -21,8 +21,8 @@ from barnabas.wire.messages.transactions import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.coord.transactions.markers import Markers
     from barnabas.coord.transactions.transaction import TopicPartition
 

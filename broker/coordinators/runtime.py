@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from barnabas.broker.coordinators.append import append_records
 from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Backoff, Loading
 from barnabas.broker.coordinators.shard import Shard, release_replies
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, log_failure
 from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.batches.compression import Codec

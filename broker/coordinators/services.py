@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.broker.replicas.partitions import Partitions
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.wire.errors import KafkaError

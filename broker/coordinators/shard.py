@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from barnabas.broker.guarded import call_guarded
-from barnabas.broker.waking import FEW, do_in_pieces
+from barnabas.broker.event_loop.guarded import call_guarded
+from barnabas.broker.event_loop.waking import FEW, do_in_pieces
 from barnabas.coord.machine import Moment, Reply, Result
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.timers import Timer
     from barnabas.coord.coordinator import Coordinator
 
 

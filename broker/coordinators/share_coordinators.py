@@ -20,7 +20,7 @@ from barnabas.broker.config.keys.share_and_streams import (
 from barnabas.broker.coordinators.append import codec_of
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
-from barnabas.broker.guarded import answer_for, call_guarded
+from barnabas.broker.event_loop.guarded import answer_for, call_guarded
 from barnabas.coord.topic_names import SHARE_GROUP_STATE_TOPIC
 from barnabas.wire.errors import KafkaError
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.share_state.coordinator import ShareCoordinator
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import (
+    from barnabas.wire.messages.groups.share_state import (
         DeleteShareGroupStateResponsePartitionResult,
         InitializeShareGroupStateRequestPartitionData,
         InitializeShareGroupStateResponsePartitionResult,

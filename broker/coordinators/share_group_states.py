@@ -12,19 +12,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from barnabas.broker.coordinators.shard import release_replies
-from barnabas.broker.guarded import answer_for, call_guarded
+from barnabas.broker.event_loop.guarded import answer_for, call_guarded
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.share_states import ShareStates
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.coordinator import GroupCoordinator
     from barnabas.coord.groups.share.result import ShareGroupResult
     from barnabas.coord.machine import Result
-    from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+    from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
     from barnabas.wire.types import Uuid
 
 Answer: TypeAlias = "Callable[[ShareGroupHeartbeatResponse], None]"
@@ -98,7 +98,7 @@ class ShareGroupStates:
 
     def _ask(self, result: ShareGroupResult, key: SharePartitionKey, then: Callable[[Uuid, int, int], None]) -> None:
         from barnabas.coord.groups.share.tasks import InitializeStates
-        from barnabas.wire.messages.share_state import InitializeShareGroupStateRequestPartitionData
+        from barnabas.wire.messages.groups.share_state import InitializeShareGroupStateRequestPartitionData
 
         def note_outcome(outcome: Any) -> None:
             then(key.topic_id, key.partition, outcome.error_code)

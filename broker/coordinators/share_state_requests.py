@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.groups import share_state as s
 
 if TYPE_CHECKING:
     from barnabas.coord.share_state.key import SharePartitionKey

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.config.keys.general import REQUEST_TIMEOUT_MS
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.broker.coordinators.share_coordinators import ShareCoordinators
     from barnabas.broker.coordinators.share_state_requests import StateRequest
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import (
+    from barnabas.wire.messages.groups.share_state import (
         DeleteShareGroupStateResponsePartitionResult,
         InitializeShareGroupStateRequestPartitionData,
         InitializeShareGroupStateResponsePartitionResult,

@@ -21,8 +21,8 @@ from barnabas.broker.config.keys.transactions import (
 )
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
-from barnabas.broker.guarded import log_failure
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.guarded import log_failure
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.coord.cluster.delta import FEATURES
 from barnabas.coord.cluster.node_records import TRANSACTION_VERSION_FEATURE
 from barnabas.coord.topic_names import TRANSACTION_STATE_TOPIC

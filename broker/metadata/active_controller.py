@@ -13,18 +13,18 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.config.listeners import Endpoint
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.broker.metadata.controller import Controller
-from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.cluster_controller import ClusterController
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.raft_records import VotersRecordEndpoint
+from barnabas.wire.messages.records.raft_records import VotersRecordEndpoint
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.steps import StepRunner, Steps
-    from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.local_controller import Outcome
     from barnabas.storage.directories.log_dirs import LogDirs
 

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from barnabas.broker.guarded import answer_for, call_guarded
+from barnabas.broker.event_loop.guarded import answer_for, call_guarded
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.steps import SteppedWork, StepRunner, Steps
+    from barnabas.broker.event_loop.steps import SteppedWork, StepRunner, Steps
 
 R = TypeVar("R")
 Answer: TypeAlias = Callable[[R | KafkaError], None]

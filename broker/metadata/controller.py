@@ -3,7 +3,8 @@
 Every change takes the same steps: `LocalController` validates the request, `MetadataLog` writes, syncs and replays the
 records, the subscribers (partitions, coordinators, configuration) apply the change, and the request is answered. So a
 client that has its answer finds the change in effect, also after a restart. Changes are made one after the other
-(`change_queue`), in slices and with syncs in threads (`broker.steps`); only a start and a stop wait for them.
+(`change_queue`), in slices and with syncs in threads (`broker.event_loop.steps`); only a start and a stop wait for
+them.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from barnabas.broker.config.keys import own
 from barnabas.broker.config.keys.general import BROKER_RACK, DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
 from barnabas.broker.config.listeners import SECURITY_PROTOCOLS, Endpoint
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.limited_log import LimitedLog
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.broker.metadata.change_queue import Answer, ChangeQueue
 from barnabas.broker.metadata.loader import MetadataLoader
 from barnabas.broker.metadata.log.metadata_log import MetadataLog
-from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.node_records import (
     SUPPORTED_FEATURES,
     allocate_producer_ids,
@@ -29,16 +30,16 @@ from barnabas.coord.cluster.node_records import (
     shutdown_records,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import BrokerEndpoint
+from barnabas.wire.messages.records.metadata_records import BrokerEndpoint
 from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.metadata.controller_quorum import ControllerQuorum
-    from barnabas.broker.steps import StepRunner, Steps
-    from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
     from barnabas.coord.cluster.cluster_controller import ClusterController
     from barnabas.coord.cluster.image import ClusterImage

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.registry import message_for
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.metadata.active_controller import ActiveController
     from barnabas.wire.schema import Message
 

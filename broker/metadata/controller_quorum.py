@@ -12,13 +12,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.coord.cluster.metadata_log.checkpoint import checkpoint_name
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.metadata.log.metadata_log import MetadataLog
     from barnabas.storage.read.log_reader import LogRead
     from barnabas.wire.types import Uuid

@@ -20,7 +20,7 @@ from barnabas.wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.coord.cluster.changes.topic_changes import TopicDefaults
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.local_controller import Outcome

@@ -37,10 +37,10 @@ from barnabas.wire.messages.log_dirs import (
 from barnabas.wire.types import Uuid, uuid_from_text
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import Steps
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.metadata.controller_channel import ControllerChannel
-    from barnabas.broker.steps import Steps
-    from barnabas.broker.timers import Timer
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage

@@ -22,7 +22,7 @@ from barnabas.broker.config.keys.general import (
     BROKER_SESSION_TIMEOUT_MS,
     INITIAL_BROKER_REGISTRATION_TIMEOUT_MS,
 )
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import (
     BrokerHeartbeatRequest,
@@ -33,9 +33,9 @@ from barnabas.wire.messages.cluster import (
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.metadata.controller_channel import ControllerChannel
-    from barnabas.broker.timers import Timer
     from barnabas.wire.types import Uuid
 
 logger = logging.getLogger("kafka.server.BrokerLifecycleManager")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas.broker.config.keys import BROKER_KEYS
 from barnabas.broker.config.server_config import UNUSED
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, log_failure
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import BROKER, GROUP, TOPIC
@@ -21,7 +21,7 @@ from barnabas.storage.topic_keys import TOPIC_KEYS
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.steps import Steps
 
 T = TypeVar("T")
 

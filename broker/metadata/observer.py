@@ -25,10 +25,10 @@ from barnabas.broker.config.keys.controller import (
     CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS,
     CONTROLLER_QUORUM_RETRY_BACKOFF_MS,
 )
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, log_failure
 from barnabas.broker.metadata.log.snapshot_fetch import SnapshotFetch
 from barnabas.broker.metadata.quorum_leader import NO_LEADER
-from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.net.client.network_client import NetworkClient
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
@@ -46,14 +46,14 @@ from barnabas.wire.types import ONE_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.metadata.loader import MetadataLoader
     from barnabas.broker.metadata.log.metadata_copy import MetadataCopy
     from barnabas.broker.metadata.quorum_leader import QuorumLeader
-    from barnabas.broker.net.login import Login
-    from barnabas.broker.net.outgoing import Connect
-    from barnabas.broker.steps import StepRunner, Steps
-    from barnabas.broker.timers import Timer
+    from barnabas.broker.net.client.login import Login
+    from barnabas.broker.net.client.outgoing import Connect
 
 logger = logging.getLogger("kafka.raft.KafkaRaftClient")
 

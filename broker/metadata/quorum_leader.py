@@ -12,10 +12,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.raft_records import VotersRecord
+    from barnabas.wire.messages.records.raft_records import VotersRecord
 
 logger = logging.getLogger("kafka.raft.KafkaRaftClient")
 

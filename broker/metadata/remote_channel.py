@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.guarded import call_guarded
-from barnabas.broker.net.network_client import NetworkClient
-from barnabas.broker.waiting import Future, sleep_until, start, until
+from barnabas.broker.event_loop.guarded import call_guarded
+from barnabas.broker.event_loop.waiting import Future, sleep_until, start, until
+from barnabas.broker.net.client.network_client import NetworkClient
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.metadata.quorum_leader import QuorumLeader
-    from barnabas.broker.net.login import Login
-    from barnabas.broker.net.outgoing import Connect
+    from barnabas.broker.net.client.login import Login
+    from barnabas.broker.net.client.outgoing import Connect
     from barnabas.wire.schema import Message
 
 MAX_BACKOFF_S: Final = 1.0

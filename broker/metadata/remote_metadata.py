@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
+from barnabas.broker.event_loop.waiting import Future, until
 from barnabas.broker.metadata.topic_creation import TopicCreation
-from barnabas.broker.waiting import Future, until
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.metadata.controller_channel import ControllerChannel
     from barnabas.broker.metadata.loader import MetadataLoader
     from barnabas.coord.cluster.image import ClusterImage

@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.general import DEFAULT_REPLICATION_FACTOR, NUM_PARTITIONS
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.metadata.automatic_topics import automatic_topic, dead_letter_queue
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.metadata.controller_channel import ControllerChannel
     from barnabas.broker.metadata.loader import MetadataLoader
-    from barnabas.broker.timers import Timer
 
 TIMEOUT_S: Final = 30.0
 """How long a creation may take, until the topic is in effect here."""

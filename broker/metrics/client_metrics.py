@@ -37,10 +37,10 @@ from barnabas.wire.types import ZERO_UUID, Uuid, uuid_to_text
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.net.connection import Connection
-    from barnabas.broker.timers import Timer
     from barnabas.coord.client_metrics.matching import ClientAttributes
     from barnabas.coord.cluster.delta import ClusterDelta
 

@@ -13,13 +13,13 @@ from math import inf
 from socket import SocketType
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.net.poller import READ
+from barnabas.broker.net.polling.poller import READ
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.log_ins import LogIns
-    from barnabas.broker.net.poller import Poller
+    from barnabas.broker.net.polling.poller import Poller
     from barnabas.broker.net.tls_channel import TlsListener
 
 logger = logging.getLogger("kafka.network.SocketServer")

@@ -14,7 +14,7 @@ import socket
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.net.poller import READ
+from barnabas.broker.net.polling.poller import READ
 
 if TYPE_CHECKING:
     from collections import deque

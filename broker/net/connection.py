@@ -17,7 +17,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.guarded import call_guarded
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES
 from barnabas.wire.frame import check_frame_size
 from barnabas.wire.principal import ANONYMOUS

@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
 
 if TYPE_CHECKING:
-    from barnabas.broker.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
 
 MAX_READS = 8
 """How many pieces are read at a time; further ones wait."""

@@ -28,26 +28,26 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from barnabas.broker.guarded import call_guarded
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.guarded import call_guarded
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.broker.net.page_cache import ReadAhead
-from barnabas.broker.net.poller import CLOSED, READ, WRITE
-from barnabas.broker.net.poller_choice import FastestPoller
+from barnabas.broker.net.polling.poller import CLOSED, READ, WRITE
+from barnabas.broker.net.polling.poller_choice import FastestPoller
 from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from socket import SocketType
 
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.limits import Limits
-    from barnabas.broker.net.poller import Poller
+    from barnabas.broker.net.polling.poller import Poller
     from barnabas.broker.net.refused_sockets import RefusedSockets
 
 logger = logging.getLogger("kafka.network.SocketServer")

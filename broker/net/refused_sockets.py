@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import socket
 
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
 
 logger = logging.getLogger("kafka.network.SocketServer")
 

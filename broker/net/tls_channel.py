@@ -20,13 +20,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.channel import TURN_BYTES, Channel
 from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.net.tls_stream import CIPHER_BYTES, TlsStream, failure_reason
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.page_cache import ReadAhead
     from barnabas.wire.principal import KafkaPrincipal

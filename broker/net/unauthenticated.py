@@ -15,14 +15,14 @@ from collections.abc import Callable
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.frame_buffers import FrameBuffers
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.limits import Limits
-    from barnabas.broker.timers import Timer
 
 logger = logging.getLogger("kafka.network.Selector")
 

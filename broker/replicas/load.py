@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from barnabas.wire.clients.broker_load import BrokerLoad
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
     from barnabas.broker.replicas.partitions import Partitions
-    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.storage.directories.log_dirs import LogDirs
 
 LOOK_S: Final = 1.0

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from barnabas.broker.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, log_failure
 from barnabas.storage import layout
 
 if TYPE_CHECKING:
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.storage.directories.log_dirs import LogDirs
 
 

@@ -15,11 +15,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.own import ALWAYS
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
+from barnabas.broker.event_loop.waking import FEW, Waking
 from barnabas.broker.log_dir_failures import is_transient
-from barnabas.broker.replicas.flush_policy import FlushPolicy
-from barnabas.broker.replicas.offset_waits import OffsetWaits
-from barnabas.broker.waking import FEW, Waking
+from barnabas.broker.replicas.flush.policy import FlushPolicy
+from barnabas.broker.replicas.leader.offset_waits import OffsetWaits
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.storage.append.batch_check import check_client_batch, header_of_own_batch
@@ -28,14 +28,14 @@ from barnabas.wire.configdef import LONG_MAX
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.replicas.committed_bytes import CommittedBytes
-    from barnabas.broker.replicas.fetch_sessions import PartitionKey
-    from barnabas.broker.replicas.flusher import Flusher
-    from barnabas.broker.replicas.follower_watch import FollowerWatch
-    from barnabas.broker.replicas.leader_state import Follower
-    from barnabas.broker.replicas.leading import Leading
+    from barnabas.broker.replicas.flush.flusher import Flusher
+    from barnabas.broker.replicas.leader.committed_bytes import CommittedBytes
+    from barnabas.broker.replicas.leader.fetch_sessions import PartitionKey
+    from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
+    from barnabas.broker.replicas.leader.leader_state import Follower
+    from barnabas.broker.replicas.leader.leading import Leading
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append.batch_check import Origin
     from barnabas.storage.append.offset_assignment import AppendInfo
@@ -184,7 +184,7 @@ class Partition:
         self.has_peers = True
         log = self.log
         if self.committed_bytes is None:
-            from barnabas.broker.replicas.committed_bytes import CommittedBytes
+            from barnabas.broker.replicas.leader.committed_bytes import CommittedBytes
 
             policy = self.flush_policy
             total = self.bytes_appended if policy is None else policy.bytes_written

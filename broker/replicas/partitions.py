@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.config.keys.general import PRODUCER_ID_EXPIRATION_MS
 from barnabas.broker.config.keys.own import LOG_READ_CHECK_CRCS, LOG_SYNC, PARTITION_PRODUCERS_MAX, PRODUCE_VALIDATION
+from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.exhausted_dirs import NO_DESCRIPTORS
-from barnabas.broker.guarded import call_guarded
 from barnabas.broker.log_dir_failures import is_transient
-from barnabas.broker.replicas.local_failures import LocalFailures
+from barnabas.broker.replicas.flush.syncfs_choice import MANY_FILES
+from barnabas.broker.replicas.log_dirs.local_failures import LocalFailures
+from barnabas.broker.replicas.log_dirs.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.log_starts import LogStarts
-from barnabas.broker.replicas.offline_partitions import OfflinePartitions
 from barnabas.broker.replicas.partition import Partition
-from barnabas.broker.replicas.syncfs_choice import MANY_FILES
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.directories.checkpoint_files import CHECKPOINT_NAMES
@@ -33,13 +33,13 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.replicas.flusher import Flusher
-    from barnabas.broker.replicas.isr_changes import Send
-    from barnabas.broker.replicas.leading import Leading
+    from barnabas.broker.replicas.flush.flusher import Flusher
+    from barnabas.broker.replicas.leader.isr_changes import Send
+    from barnabas.broker.replicas.leader.leading import Leading
     from barnabas.broker.replicas.replication import Replication
-    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.dynamic_only import LEADER_REPLICATION_THROTTLED_RATE
 from barnabas.broker.config.keys.replication import REPLICA_LAG_TIME_MAX_MS
 from barnabas.broker.replicas.fetchers.throttle import ReplicationQuota, is_throttled
-from barnabas.broker.replicas.isr_changes import IsrChanges
-from barnabas.broker.replicas.leading import Leading
+from barnabas.broker.replicas.leader.isr_changes import IsrChanges
+from barnabas.broker.replicas.leader.leading import Leading
 from barnabas.wire.configdef import LONG_MAX
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.replicas.isr_changes import Send
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
+    from barnabas.broker.replicas.leader.isr_changes import Send
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.steps import StepRunner, Steps
     from barnabas.coord.cluster.broker_image import BrokerImage
     from barnabas.coord.cluster.image import ClusterImage
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.wire.api_keys import ApiKey
-    from barnabas.wire.messages.metadata_records import AccessControlEntryRecord
+    from barnabas.wire.messages.records.metadata_records import AccessControlEntryRecord
     from barnabas.wire.principal import KafkaPrincipal
     from barnabas.wire.types import Uuid
 

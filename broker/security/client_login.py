@@ -1,4 +1,4 @@
-"""The log-ins of this node at other nodes, by PLAIN, SCRAM or OAUTHBEARER (`broker.net.login`).
+"""The log-ins of this node at other nodes, by PLAIN, SCRAM or OAUTHBEARER (`broker.net.client.login`).
 
 The salted password of SCRAM, which takes a few milliseconds, is computed once for each salt, not for each connection.
 """
@@ -19,7 +19,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.config.sasl_logins import Credentials
-    from barnabas.broker.net.login import Login
+    from barnabas.broker.net.client.login import Login
 
 
 def logins(

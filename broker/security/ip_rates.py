@@ -20,7 +20,7 @@ from barnabas.coord.quotas.settings import ANY, ENTITIES_PER_STEP, Name, QuotaSe
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
 
 ConnectionRates = Mapping[str | None, float]
 """Connections a second by address or name of a host; None: of every address without a rate of its own."""

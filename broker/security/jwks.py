@@ -19,8 +19,8 @@ from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
     from barnabas.broker.config.oauth_settings import OAuthSettings
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
 
 logger = logging.getLogger("kafka.security.oauthbearer.RefreshingHttpsJwks")
 

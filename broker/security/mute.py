@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.waiting import sleep_until, start
+from barnabas.broker.event_loop.waiting import sleep_until, start
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
 
 logger = logging.getLogger("kafka.server.ClientQuotaManager")

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from barnabas.coord.security.exchange import AuthenticationFailed, Identity, InvalidCredentials
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.messages.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
+from barnabas.wire.messages.security.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.sasl_settings import SaslSettings
-    from barnabas.broker.limited_log import LimitedLog
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.limited_log import LimitedLog
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
     from barnabas.broker.net.log_ins import LogIns

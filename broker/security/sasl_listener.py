@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.config.keys.general import DELEGATION_TOKEN_SECRET_KEY
 from barnabas.broker.config.keys.network import CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, SOCKET_REQUEST_MAX_BYTES
 from barnabas.broker.config.sasl_settings import sasl_settings
-from barnabas.broker.limited_log import LimitedLog
+from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.encoded_response import EncodedResponse
 from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.security.sasl_authenticator import SaslAuthenticator
@@ -25,16 +25,16 @@ from barnabas.coord.security.plain import PLAIN, PlainExchange
 from barnabas.coord.security.scram import SCRAM_MECHANISMS, ScramMechanism
 from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
 from barnabas.coord.security.tokens import principal_of, token_password
-from barnabas.wire.messages.sasl import SaslHandshakeResponse
+from barnabas.wire.messages.security.sasl import SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.security.exchange import Exchange, Identity
-    from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
+    from barnabas.wire.messages.records.metadata_records import UserScramCredentialRecord
 
 logger = logging.getLogger("kafka.network.Selector")
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.disk_threads import DiskExecutor
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.disk_threads import DiskExecutor
+    from barnabas.broker.event_loop.loop import Loop
 
 logger = logging.getLogger("kafka.common.security.ssl.SslFactory")
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 from barnabas.wire.configdef import ConfigError
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.steps import StepRunner, Steps
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
 
 logger = logging.getLogger("kafka.security.oauthbearer.FileJwtRetriever")
 

@@ -9,8 +9,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.net.network_client import NetworkClient
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.broker.replicas.partition import Partition
 
 PRODUCE_BY_NAME: Final = 12

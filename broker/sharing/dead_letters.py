@@ -20,7 +20,7 @@ from barnabas.broker.config.keys.general import (
     ERRORS_DEADLETTERQUEUE_TOPIC_NAME_PREFIX,
     REQUEST_TIMEOUT_MS,
 )
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
 from barnabas.broker.sharing.dead_letter_targets import LedElsewhere, LedHere
 from barnabas.wire.batches.records import BatchBuilder, CorruptRecord, Record, iter_batches, records_in_range
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -11,27 +11,27 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.broker.guarded import call_guarded, error_code_of, log_failure
+from barnabas.broker.event_loop.guarded import call_guarded, error_code_of, log_failure
+from barnabas.broker.event_loop.waking import Waking
 from barnabas.broker.sharing.persister import FENCED, member_error
-from barnabas.broker.waking import Waking
 from barnabas.coord.auto_offset_reset import BY_DURATION
 from barnabas.coord.share_partitions.partition import SharePartition
 from barnabas.coord.share_state.batches import NO_OFFSET, state_batches
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.replicas.partition import Partition
     from barnabas.broker.sharing.dead_letters import DeadLetterQueues
     from barnabas.broker.sharing.persister import Persister
-    from barnabas.broker.timers import Timer
     from barnabas.coord.groups.settings import GroupSettings
     from barnabas.coord.share_partitions.acknowledgement import Acknowledgement
     from barnabas.coord.share_partitions.acquisition import Acquired, AcquireRequest
     from barnabas.coord.share_partitions.change import DeadLetters, StateChange
     from barnabas.coord.share_state.batches import StateBatch
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import ReadShareGroupStateResponsePartitionResult
+    from barnabas.wire.messages.groups.share_state import ReadShareGroupStateResponsePartitionResult
 
 logger = logging.getLogger("kafka.server.share.SharePartition")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.share_state import (
     ReadShareGroupStateRequestPartitionData,
     WriteShareGroupStateRequestPartitionData,
     WriteShareGroupStateRequestStateBatch,
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from barnabas.coord.share_partitions.partition import SharePartition
     from barnabas.coord.share_state.batches import StateBatch
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import (
+    from barnabas.wire.messages.groups.share_state import (
         ReadShareGroupStateResponsePartitionResult,
         WriteShareGroupStateResponsePartitionResult,
     )

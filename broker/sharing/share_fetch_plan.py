@@ -19,7 +19,7 @@ from barnabas.storage.read.log_reader import batches_of
 from barnabas.storage.segments.segment import NotInMemory
 from barnabas.wire.batches.batch_format import CONTROL_BIT, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import AcquiredRecords, ShareFetchResponsePartitionData
+from barnabas.wire.messages.groups.share_groups import AcquiredRecords, ShareFetchResponsePartitionData
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.coord.share_partitions.acquisition import Acquired
     from barnabas.storage.log import Log
     from barnabas.wire.batches.batch_header import BatchHeader
-    from barnabas.wire.messages.share_groups import ShareFetchRequest
+    from barnabas.wire.messages.groups.share_groups import ShareFetchRequest
 
 Answers = list[tuple[SharedPartition, ShareFetchResponsePartitionData]]
 

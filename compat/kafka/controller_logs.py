@@ -19,7 +19,6 @@ from barnabas.coord.cluster.node_records import ELR_FEATURE, election_records, s
 from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, NO_LEADER
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest, DeleteAclsFilter, DeleteAclsRequest
 from barnabas.wire.messages.cluster import (
     AllocateProducerIdsRequest,
     FeatureUpdateKey,
@@ -32,7 +31,8 @@ from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequestEntryData,
     OpData,
 )
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.acls import AclCreation, CreateAclsRequest, DeleteAclsFilter, DeleteAclsRequest
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
-from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages.records import metadata_records as m
 from barnabas.wire.schema import Message
 
 FIRST, SECOND = b"\x01" * 16, b"\x02" * 16

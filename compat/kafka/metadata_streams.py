@@ -16,8 +16,8 @@ from barnabas.coord.cluster.metadata_log.metadata_batches import control_batch, 
 from barnabas.coord.cluster.metadata_log.metadata_serde import encode_record_at, record_version
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.batches.records import BatchBuilder
-from barnabas.wire.messages import metadata_records as m
-from barnabas.wire.messages import raft_records as raft
+from barnabas.wire.messages.records import metadata_records as m
+from barnabas.wire.messages.records import raft_records as raft
 from barnabas.wire.schema import Message
 from compat.kafka import random_records as new
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY, MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
-from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages.records import metadata_records as m
 from barnabas.wire.schema import Message
 
 TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
-from barnabas.wire.messages.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from barnabas.wire.messages.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from barnabas.wire.types import Uuid
 
 

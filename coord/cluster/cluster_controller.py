@@ -39,7 +39,7 @@ from barnabas.wire.messages.cluster import (
     UnregisterBrokerResponse,
 )
 from barnabas.wire.messages.log_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
-from barnabas.wire.messages.metadata_records import UnregisterBrokerRecord
+from barnabas.wire.messages.records.metadata_records import UnregisterBrokerRecord
 from barnabas.wire.messages.replication import AlterPartitionRequest, AlterPartitionResponse
 from barnabas.wire.messages.topics import (
     AlterPartitionReassignmentsRequest,

@@ -11,7 +11,7 @@ from barnabas.coord.cluster.broker_image import BrokerImage
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.coord.cluster.resources import ConfigResource
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
-from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages.records import metadata_records as m
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 

@@ -23,12 +23,6 @@ from barnabas.coord.cluster.partitions.elr_changes import elr_disabled_steps, el
 from barnabas.coord.cluster.resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC, ConfigResource
 from barnabas.coord.security.scram_changes import alter_credentials_in_steps
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.acls import (
-    CreateAclsRequest,
-    CreateAclsResponse,
-    DeleteAclsRequest,
-    DeleteAclsResponse,
-)
 from barnabas.wire.messages.cluster import UpdateFeaturesRequest, UpdateFeaturesResponse
 from barnabas.wire.messages.configs import (
     AlterConfigsRequest,
@@ -44,7 +38,13 @@ from barnabas.wire.messages.configs import (
     ListConfigResourcesResponse,
 )
 from barnabas.wire.messages.configs import ConfigResource as ListedResource
-from barnabas.wire.messages.sasl import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
+from barnabas.wire.messages.security.acls import (
+    CreateAclsRequest,
+    CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from barnabas.wire.messages.security.sasl import AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreatePartitionsRequest,

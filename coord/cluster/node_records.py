@@ -21,7 +21,7 @@ from barnabas.coord.cluster.image import (
 from barnabas.coord.cluster.resources import BROKER
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage, TopicImage
 from barnabas.coord.topic_names import INTERNAL_TOPICS
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     BrokerEndpoint,
     BrokerFeature,
     BrokerRegistrationChangeRecord,

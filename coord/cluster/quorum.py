@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from barnabas.wire.batches.records import ControlRecordType
-from barnabas.wire.messages.raft_records import (
+from barnabas.wire.messages.records.raft_records import (
     KRaftVersionRecord,
     VotersRecord,
     VotersRecordEndpoint,

@@ -11,7 +11,7 @@ from barnabas.coord.groups.classic.responses import UNKNOWN_MEMBER_ID, join_erro
 from barnabas.coord.groups.group import CONSUMER
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse
+from barnabas.wire.messages.groups.classic_groups import HeartbeatResponse, LeaveGroupResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.group import Group
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.groups import (
+    from barnabas.wire.messages.groups.classic_groups import (
         HeartbeatRequest,
         JoinGroupRequest,
         LeaveGroupRequest,

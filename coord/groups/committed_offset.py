@@ -10,7 +10,7 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from barnabas.wire.messages.coordinator_records import OffsetCommitValue
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitValue
 from barnabas.wire.types import ZERO_UUID, Uuid
 
 _VERSION_4: Final = b"\0\4"

@@ -29,8 +29,8 @@ from barnabas.coord.groups.topics import NoTopics
 from barnabas.coord.machine import CoordinatorRecord, Moment, Result
 from barnabas.coord.short_key_cache import LONGEST_KEPT
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey
-from barnabas.wire.messages.groups import DeletableGroupResult
+from barnabas.wire.messages.groups.classic_groups import DeletableGroupResult
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Hashable, Iterator
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.streams.groups import StreamsGroups
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.groups import DescribeGroupsResponseDescribedGroup, ListedGroup
+    from barnabas.wire.messages.groups.classic_groups import DescribeGroupsResponseDescribedGroup, ListedGroup
 
 PREFIXES_KEPT: Final = 4096
 """How many pairs of group and topic are remembered at a time: about a megabyte."""

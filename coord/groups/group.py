@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from enum import Enum
 
     from barnabas.coord.machine import CoordinatorRecord, Moment, Result
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """The names of the types, in ListGroups and in configuration."""

@@ -16,7 +16,7 @@ from barnabas.coord.groups.offsets import OffsetStore
 from barnabas.coord.groups.pending_offsets import PendingOffsets
 from barnabas.coord.machine import CoordinatorRecord, Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.group import Group
     from barnabas.coord.groups.limits import GroupLimits
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.offsets import (
+    from barnabas.wire.messages.groups.offsets import (
         OffsetCommitRequest,
         OffsetDeleteRequest,
         OffsetDeleteRequestTopic,

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 from barnabas.coord.groups import records
 from barnabas.coord.groups.committed_offset import CommittedOffset, checked, decoded
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from barnabas.wire.types import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from barnabas.coord.machine import CoordinatorRecord, Moment
-    from barnabas.wire.messages.offsets import (
+    from barnabas.wire.messages.groups.offsets import (
         OffsetCommitRequest,
         OffsetCommitRequestPartition,
         OffsetCommitRequestTopic,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from barnabas.coord.groups.group import CONSUMER, SHARE, STREAMS
 from barnabas.coord.machine import CoordinatorRecord
 from barnabas.coord.short_key_cache import cached_if_short
-from barnabas.wire.messages.coordinator_records import (
+from barnabas.wire.messages.records.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
     LegacyOffsetCommitKey,

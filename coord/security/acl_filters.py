@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from barnabas.coord.security.acls import WILDCARD, Acl, Operation, PatternType, Permission, ResourceType, known
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.acls import DeleteAclsFilter, DescribeAclsRequest
+    from barnabas.wire.messages.security.acls import DeleteAclsFilter, DescribeAclsRequest
 
 
 class AclFilter(NamedTuple):

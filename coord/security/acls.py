@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.metadata_records import AccessControlEntryRecord
+    from barnabas.wire.messages.records.metadata_records import AccessControlEntryRecord
 
 E = TypeVar("E", bound=IntEnum)
 

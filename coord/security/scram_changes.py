@@ -13,8 +13,8 @@ from typing import Final, TypeAlias
 
 from barnabas.coord.security.scram import MAX_ITERATIONS, SCRAM_BY_ID, SCRAM_MECHANISMS
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.records.metadata_records import RemoveUserScramCredentialRecord, UserScramCredentialRecord
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,

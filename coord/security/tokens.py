@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
-from barnabas.wire.messages.tokens import (
+from barnabas.wire.messages.records.metadata_records import DelegationTokenRecord, RemoveDelegationTokenRecord
+from barnabas.wire.messages.security.tokens import (
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,
     DescribedDelegationToken,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.coord.share_state import records
 from barnabas.coord.share_state.batches import StateBatch, combine
-from barnabas.wire.messages.coordinator_records import (
+from barnabas.wire.messages.records.coordinator_records import (
     ShareSnapshotValue,
     ShareSnapshotValueStateBatch,
     ShareUpdateValue,

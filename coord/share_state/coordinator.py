@@ -29,8 +29,7 @@ from barnabas.coord.share_state.changes import (
 from barnabas.coord.share_state.state import NO_COUNT, ShareState
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.coordinator_records import ShareSnapshotValue
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.share_state import (
     DeleteShareGroupStateResponsePartitionResult,
     InitializeShareGroupStateResponsePartitionResult,
     ReadShareGroupStateResponsePartitionResult,
@@ -38,6 +37,7 @@ from barnabas.wire.messages.share_state import (
     ReadShareGroupStateSummaryResponsePartitionResult,
     WriteShareGroupStateResponsePartitionResult,
 )
+from barnabas.wire.messages.records.coordinator_records import ShareSnapshotValue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from barnabas.coord.machine import CoordinatorRecord, Moment, Ticket
     from barnabas.coord.share_state.config import ShareStateConfig
     from barnabas.coord.share_state.key import SharePartitionKey
-    from barnabas.wire.messages.share_state import (
+    from barnabas.wire.messages.groups.share_state import (
         InitializeShareGroupStateRequestPartitionData,
         ReadShareGroupStateRequestPartitionData,
         WriteShareGroupStateRequestPartitionData,

@@ -8,7 +8,7 @@ from barnabas.coord.machine import CoordinatorRecord
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.coord.short_key_cache import cached_if_short
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.coordinator_records import (
+from barnabas.wire.messages.records.coordinator_records import (
     ShareSnapshotKey,
     ShareSnapshotValue,
     ShareUpdateKey,

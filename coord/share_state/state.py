@@ -8,7 +8,7 @@ from barnabas.coord.share_state.batches import NO_OFFSET, combine, state_batches
 
 if TYPE_CHECKING:
     from barnabas.coord.share_state.batches import StateBatch
-    from barnabas.wire.messages.coordinator_records import ShareSnapshotValue, ShareUpdateValue
+    from barnabas.wire.messages.records.coordinator_records import ShareSnapshotValue, ShareUpdateValue
 
 NO_COUNT = -1
 NO_LEADER_EPOCH = -1

@@ -11,7 +11,7 @@ from barnabas.coord.machine import CoordinatorRecord
 from barnabas.coord.transactions.states import BY_LOG_ID, TransactionState
 from barnabas.coord.transactions.transaction import NO_PRODUCER_ID, Transaction
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+from barnabas.wire.messages.records.coordinator_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

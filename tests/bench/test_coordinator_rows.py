@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bench.case import Case, Group, Scale
-from bench.cluster_cases import SESSION_MS, SETTINGS
-from bench.coordinator_cases import cases
-from bench.groups import PAGE_CACHE
+from bench.cases.case import Case, Group, Scale
+from bench.cases.cluster import SESSION_MS, SETTINGS
+from bench.cases.coordinator_cases import cases
+from bench.cases.groups import PAGE_CACHE
 
 CASES = list(cases())
 

@@ -21,7 +21,7 @@ GENERATORS = [
 @pytest.fixture(params=GENERATORS)
 def loaded(request, broker: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[target.Target]:
     if request.param == "python":
-        monkeypatch.setattr(target, "generator", lambda: [sys.executable, "-m", "bench.load"])
+        monkeypatch.setattr(target, "generator", lambda: [sys.executable, "-m", "bench.loads.load"])
     return target.Target(broker)
 
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench import compaction, synced, target, thousand
-from bench.by_time import read_by_time
-from bench.case import Group, Scale
-from bench.groups import CLEANER, PAGE_CACHE
+from bench import target
+from bench.cases import compaction, synced, thousand
+from bench.cases.by_time import read_by_time
+from bench.cases.case import Group, Scale
+from bench.cases.groups import CLEANER, PAGE_CACHE
 from bench.stage import Stage
 from tests.support.processes.ports import free_port
 from tests.support.processes.server import BarnabasServer, Server

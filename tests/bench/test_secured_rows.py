@@ -15,9 +15,9 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from bench import secured
-from bench.case import Case, Group, Scale
-from bench.groups import PAGE_CACHE
+from bench.cases import secured
+from bench.cases.case import Case, Group, Scale
+from bench.cases.groups import PAGE_CACHE
 from bench.target import TIMEOUT_S, Target
 from tests.support.cases import for_each
 from tests.support.processes.server import Server

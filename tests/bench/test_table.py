@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.case import FULL, QUICK, Case, Goal, Group
-from bench.groups import all_groups
+from bench.cases.case import FULL, QUICK, Case, Goal, Group
+from bench.cases.groups import all_groups
 from bench.noise import COLUMNS, CpuShares, IdleWait, Noise
 from bench.report import lines_of, number, write_markdown
 from tests.support.cases import for_each

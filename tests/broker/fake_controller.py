@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas.broker.builder import load_logs, open_member
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.context import Broker
 from barnabas.broker.metadata.lifecycle import BrokerLifecycle
-from barnabas.broker.net.outgoing import Connect, Outgoing
+from barnabas.broker.net.client.outgoing import Connect, Outgoing
+from barnabas.broker.start.builder import load_logs, open_member
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint
 from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
@@ -36,18 +36,18 @@ from barnabas.wire.messages.fetch import (
     FetchResponsePartitionData,
     FetchResponseSnapshotId,
 )
-from barnabas.wire.messages.metadata_records import (
-    BrokerEndpoint,
-    BrokerRegistrationChangeRecord,
-    FeatureLevelRecord,
-    RegisterBrokerRecord,
-)
 from barnabas.wire.messages.raft import (
     FetchSnapshotRequest,
     FetchSnapshotResponse,
     FetchSnapshotResponsePartitionSnapshot,
     FetchSnapshotResponseSnapshotId,
     FetchSnapshotResponseTopicSnapshot,
+)
+from barnabas.wire.messages.records.metadata_records import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
 )
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID

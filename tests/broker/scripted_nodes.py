@@ -10,11 +10,11 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.steps import StepRunner
+from barnabas.broker.net.client.outgoing import Outgoing
 from barnabas.broker.net.limits import Limits
-from barnabas.broker.net.outgoing import Outgoing
 from barnabas.broker.net.reactor import Reactor
-from barnabas.broker.steps import StepRunner
 from barnabas.broker.world import World
 from barnabas.wire.clients.connection import Connection as Protocol
 from barnabas.wire.clients.connection import ConnectionClosed, NeedData, RequestReceived

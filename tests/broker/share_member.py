@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.messages import configs as c
-from barnabas.wire.messages import share_groups as g
-from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.groups import share_groups as g
+from barnabas.wire.messages.groups import share_state as s
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.support.memory.broker import MemoryBroker, batch
 

@@ -6,8 +6,8 @@ import socket
 import struct
 from collections import Counter
 
-from barnabas.broker.disk_threads import DiskExecutor
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.disk_threads import DiskExecutor
+from barnabas.broker.event_loop.loop import Loop
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.limits import Limits

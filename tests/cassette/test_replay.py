@@ -11,7 +11,6 @@ from barnabas.kit.cassette.replay import MissingError, Replay
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.batches.records import build_batch
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -20,7 +19,7 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -31,8 +30,9 @@ from barnabas.wire.messages.groups import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.wire.messages.offsets import OffsetCommitRequest
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -41,7 +41,7 @@ from barnabas.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
+from barnabas.wire.messages.security.sasl import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.schema import Message
 from tests.cassette.exchanges import exchange_of
 from tests.support.requests import recorded

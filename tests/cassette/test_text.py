@@ -29,14 +29,14 @@ from barnabas.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     ScramCredentialUpsertion,
 )
-from barnabas.wire.messages.tokens import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+from barnabas.wire.messages.security.tokens import RenewDelegationTokenRequest, RenewDelegationTokenResponse
 from barnabas.wire.registry import message_for
 from barnabas.wire.schema import Message
 from tests.cassette.exchanges import exchange_of

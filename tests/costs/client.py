@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import api_versions_response_version, encode_request, message_for, parse_response_header
-from barnabas.wire.messages.groups import FindCoordinatorRequest
+from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,

@@ -11,8 +11,8 @@ from pathlib import Path
 from random import Random
 
 from barnabas.storage import layout
-from barnabas.wire.messages.groups import FindCoordinatorRequest, FindCoordinatorResponse
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -25,8 +25,12 @@ from barnabas.broker.server import GC_THRESHOLDS
 from barnabas.coord.cluster.changes.topic_changes import MAX_PARTITIONS_PER_REQUEST
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import message_for
-from barnabas.wire.messages.groups import FindCoordinatorRequest, JoinGroupRequest, JoinGroupRequestProtocol
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.classic_groups import (
+    FindCoordinatorRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

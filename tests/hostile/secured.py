@@ -6,7 +6,7 @@ import ssl
 from pathlib import Path
 from typing import Any, Final
 
-from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from barnabas.wire.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from tests.hostile.harness import Victim
 from tests.support.memory.secure_broker import ALICE, PLAIN_USERS, SECRET
 from tests.support.requests.raw_client import RawClient

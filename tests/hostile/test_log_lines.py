@@ -6,8 +6,8 @@ import re
 import struct
 
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.groups.classic_groups import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.messages.transactions import EndTxnRequest

@@ -7,12 +7,12 @@ import struct
 import pytest
 
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DescribeGroupsRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
 )
-from barnabas.wire.messages.offsets import OffsetCommitRequest
+from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.varint import encode_unsigned_varint
 from tests.hostile.attacker import Attacker, frame

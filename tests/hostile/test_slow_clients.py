@@ -11,7 +11,7 @@ import pytest
 from barnabas.wire.batches.records import build_batch
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
-from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.groups.classic_groups import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.hostile.attacker import Attacker, frame
 from tests.hostile.harness import HealthyClient, Victim, beside_healthy_client, descriptors, needs_plaintext

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from barnabas.broker.config.load import load
-from barnabas.broker.ready import entrances
+from barnabas.broker.start.ready import entrances
 from tests.support.blocks import parse_blocks
 
 ROOT = Path(__file__).resolve().parents[2]

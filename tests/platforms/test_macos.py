@@ -86,8 +86,8 @@ def test_a_second_broker_is_locked_out(server: DarwinServer) -> None:
 
 
 def test_the_limit_of_open_files_is_raised_as_far_as_macos_allows() -> None:
-    raised = "from barnabas.broker.descriptor_limit import raise_descriptor_limit; print(raise_descriptor_limit())"
-    assert _run(raised, DARWIN_OPEN_FILES="256") == "10240"
+    program = "from barnabas.broker.start import descriptor_limit as d; print(d.raise_descriptor_limit())"
+    assert _run(program, DARWIN_OPEN_FILES="256") == "10240"
 
 
 def test_a_disk_that_does_not_know_the_full_sync_gets_fsync(tmp_path: Path) -> None:

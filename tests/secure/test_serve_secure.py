@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, Producer
 from confluent_kafka.admin import AdminClient
 
-from barnabas.broker.steps import run_in_place
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.coord.security.scram_changes import FIRST_METADATA_VERSION
 from barnabas.tools.secure.client_texts import LOGIN_MODULE
-from barnabas.wire.messages.metadata_records import FeatureLevelRecord
+from barnabas.wire.messages.records.metadata_records import FeatureLevelRecord
 from tests.secure.serving import SecureServe
 from tests.support.cases import for_each
 from tests.support.lazy import lazy, skip_without

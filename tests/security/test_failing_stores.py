@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config.load import load
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.steps import StepRunner
 from barnabas.broker.security.jwks import MIN_REFRESH_S
 from barnabas.broker.security.tls import Tls
 from barnabas.broker.security.token_file import CHECK_S, TokenFile
-from barnabas.broker.steps import StepRunner
 from barnabas.wire.configdef import ConfigError
 from tests.security.tls_node import CA, SERVER, InPlace, TlsNode
 from tests.support.cases import for_each

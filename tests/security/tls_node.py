@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.broker.config.load import load
-from barnabas.broker.disk_threads import DiskExecutor
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.disk_threads import DiskExecutor
+from barnabas.broker.event_loop.loop import Loop
 from barnabas.broker.security import tls as tls_module
 from barnabas.broker.security.tls import Tls
 from tests.support.security.certificates import Authority

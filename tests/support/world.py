@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from barnabas.broker.disk_threads import DiskExecutor
+from barnabas.broker.event_loop.disk_threads import DiskExecutor
 from barnabas.broker.world import World
 
 START_MS = 1_700_000_000_000

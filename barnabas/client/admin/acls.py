@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import raise_for
 from barnabas.coord.security.acls import Operation, PatternType, Permission, ResourceType
-from barnabas.wire.messages.acls import (
+from barnabas.wire.messages.security.acls import (
     AclCreation,
     CreateAclsRequest,
     CreateAclsResponse,

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import no_such, raise_for
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.tokens import (
+from barnabas.wire.messages.security.tokens import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,

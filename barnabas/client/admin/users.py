@@ -10,7 +10,7 @@ from barnabas.client.errors import no_such, outcome_for, raise_for
 from barnabas.client.security.scram import Credential
 from barnabas.coord.security.scram import SCRAM_MECHANISMS
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     DescribeUserScramCredentialsRequest,

@@ -12,8 +12,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import error_for, no_such, outcome_for, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribedGroupMember,
@@ -24,7 +23,8 @@ from barnabas.wire.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolAssignment
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -19,12 +19,7 @@ from barnabas.client.errors import ClientError, TimedOut, Unreachable, is_retria
 from barnabas.client.groups.consumer_groups import LAST_VERSION_WITH_NAMES
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolAssignmentTopicPartition,
-    ConsumerProtocolSubscription,
-)
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -38,7 +33,12 @@ from barnabas.wire.messages.groups import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolAssignmentTopicPartition,
+    ConsumerProtocolSubscription,
+)
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -16,24 +16,24 @@ from barnabas.client.errors import NotFound, error_for, no_such, raise_for
 from barnabas.client.groups.consumer_groups import assigned_partitions, describe_group, list_groups
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.consumer_groups import (
+from barnabas.wire.messages.groups.classic_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseDescribedGroup,
+)
+from barnabas.wire.messages.groups.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseAssignment,
     ConsumerGroupDescribeResponseDescribedGroup,
 )
-from barnabas.wire.messages.groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    DescribeGroupsResponseDescribedGroup,
-)
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     ShareGroupDescribeResponseAssignment,
     ShareGroupDescribeResponseDescribedGroup,
 )
-from barnabas.wire.messages.streams_groups import (
+from barnabas.wire.messages.groups.streams_groups import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     StreamsGroupDescribeResponseDescribedGroup,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.client.errors import AuthenticationFailed, ClientError, TlsFailed
 from barnabas.client.probe import speaks_tls
-from barnabas.wire.messages.sasl import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.wire.messages.security.sasl import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
     from barnabas.client.security.sasl import Channel

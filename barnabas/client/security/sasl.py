@@ -14,7 +14,7 @@ from barnabas.client.security.scram import login
 from barnabas.coord.security.exchange import InvalidCredentials
 from barnabas.coord.security.scram import SCRAM_MECHANISMS
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

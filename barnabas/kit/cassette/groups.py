@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatResponse
-from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.classic_groups import HeartbeatResponse, LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,

@@ -21,7 +21,7 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, FetchResponsePartitionData
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
-from barnabas.wire.messages.sasl import SaslAuthenticateResponse
+from barnabas.wire.messages.security.sasl import SaslAuthenticateResponse
 from barnabas.wire.types import uuid_to_text
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from barnabas.broker.config.authorizer import super_users
 from barnabas.broker.config.keys.authorizer import SUPER_USERS
 from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME
 from barnabas.broker.config.load import load
-from barnabas.broker.descriptor_limit import raise_descriptor_limit
 from barnabas.broker.net.acceptor import bind
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.descriptor_limit import raise_descriptor_limit
+from barnabas.broker.start.start_errors import StartError
 from barnabas.kit.channel.http_server import serve_control
 from barnabas.kit.clusters.clusters import Clusters
 from barnabas.kit.clusters.local_client import PRINCIPAL

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
-from barnabas.broker.loop import Loop
-from barnabas.broker.timers import Timer, Timers
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.timers import Timer, Timers
 from barnabas.broker.world import wall_clock_ms
 from barnabas.kit.errors import ControlError, WaitedTooLongError
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.start_errors import StartError
 from barnabas.kit.clusters.options import USUAL, Options
 from barnabas.kit.clusters.snapshots import Snapshot, Snapshots
 from barnabas.kit.clusters.virtual_cluster import VirtualCluster

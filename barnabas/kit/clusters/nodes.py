@@ -18,7 +18,7 @@ import trio
 from barnabas.broker.config.keys.general import BROKER_SESSION_TIMEOUT_MS
 from barnabas.broker.net.acceptor import bind
 from barnabas.broker.server import Server
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.start_errors import StartError
 from barnabas.broker.world import World
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_open_logs, copy_what_has_data
@@ -40,7 +40,7 @@ from barnabas.supervise.plan import (
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
-from barnabas.wire.messages.metadata_records import BrokerEndpoint
+from barnabas.wire.messages.records.metadata_records import BrokerEndpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

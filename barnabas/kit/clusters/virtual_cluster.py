@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from barnabas.broker.server import Server
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.start_errors import StartError
 from barnabas.broker.world import World
 from barnabas.kit.clusters.clock import Clock
 from barnabas.kit.clusters.data_copy import EmptyLogs, copy_open_logs

@@ -15,8 +15,7 @@ from barnabas.kit.errors import ControlError, NotFoundError
 from barnabas.kit.operations.groups import described
 from barnabas.kit.operations.registry import operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     FindCoordinatorRequest,
@@ -28,8 +27,9 @@ from barnabas.wire.messages.groups import (
     LeaveGroupResponse,
     MemberIdentity,
 )
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.coordinators.runtime import CoordinatorRuntime

@@ -18,15 +18,15 @@ from barnabas.kit.errors import ControlError
 from barnabas.kit.operations.records import TopicReader
 from barnabas.kit.operations.registry import operation
 from barnabas.wire.errors import ErrorCode, ProtocolError
-from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     ListGroupsRequest,
     ListGroupsResponse,
 )
-from barnabas.wire.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from barnabas.wire.messages.groups.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from barnabas.wire.messages.groups.share_groups import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,

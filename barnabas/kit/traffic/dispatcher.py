@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.apis.registry import CONTROLLER, Route, Routes
-from barnabas.broker.net.network_client import SOFTWARE_NAME
-from barnabas.broker.replicas.fetch_sessions import replica_of
-from barnabas.broker.waiting import outcome_of
+from barnabas.broker.event_loop.waiting import outcome_of
+from barnabas.broker.net.client.network_client import SOFTWARE_NAME
+from barnabas.broker.replicas.leader.fetch_sessions import replica_of
 from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.recorder import Recorder
 from barnabas.wire.api_keys import ApiKey
@@ -90,8 +90,8 @@ def _is_of_broker(ctx: RequestContext, request: Any) -> bool:
 class ControlledDispatcher(Dispatcher):
     """Serves clients by the routes of a cluster's traffic, and other brokers of Barnabas as any broker does.
 
-    A connection belongs to a broker if it begins as the brokers' client does (`broker.net.network_client`): requests
-    between brokers are not recorded, have no faults, and are served in all versions.
+    A connection belongs to a broker if it begins as the brokers' client does (`broker.net.client.network_client`):
+    requests between brokers are not recorded, have no faults, and are served in all versions.
     """
 
     __slots__ = ("_brokers", "_served_by")

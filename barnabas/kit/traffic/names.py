@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from barnabas.wire.messages.groups import FindCoordinatorRequest
+from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from barnabas.wire.types import ZERO_UUID, uuid_to_text
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from barnabas.tools.dump.secrets import hide_secrets
 from barnabas.wire.batches.records import ControlRecordType, Record
 from barnabas.wire.codec.json_form import to_json
 from barnabas.wire.errors import KafkaError, ProtocolError
-from barnabas.wire.messages import coordinator_records, raft_records
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from barnabas.wire.messages.records import coordinator_records, raft_records
 from barnabas.wire.schema import Message
 from barnabas.wire.varint import unsigned_varint
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api, check_cluster
+from barnabas.broker.event_loop.waiting import in_thread, pause
 from barnabas.broker.security.ip_rates import addresses_of, is_address
-from barnabas.broker.waiting import in_thread, pause
 from barnabas.coord.quotas.filter import QuotaFilter
 from barnabas.coord.quotas.keys import IP
 from barnabas.coord.security.acls import Operation

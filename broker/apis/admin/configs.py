@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.coord.cluster.local_controller import Outcome
 
 N = TypeVar("N", bound="Resource")

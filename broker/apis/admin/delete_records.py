@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from barnabas.broker.apis.access import refused_topics, topic_error
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future, TaskGroup, until
+from barnabas.broker.event_loop.waiting import Future, TaskGroup, until
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.topics import (

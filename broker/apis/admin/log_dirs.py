@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import pause
+from barnabas.broker.event_loop.waiting import pause
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.log_dirs import (

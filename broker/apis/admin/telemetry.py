@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import in_slices
+from barnabas.broker.event_loop.waiting import in_slices
 from barnabas.wire.messages.telemetry import (
     GetTelemetrySubscriptionsRequest,
     GetTelemetrySubscriptionsResponse,

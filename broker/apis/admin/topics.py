@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.coord.cluster.local_controller import Outcome
 
 FIRST_VERSION_WITH_DELETION_DISABLED = 3

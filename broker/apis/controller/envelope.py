@@ -14,8 +14,8 @@ from barnabas.broker.apis.registry import CONTROLLER, ROUTES, Route, api
 from barnabas.broker.apis.sliced_response import encode_in_steps
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import ForwardedContext, RequestContext
-from barnabas.broker.guarded import answer_for
-from barnabas.broker.waiting import in_slices, outcome_of
+from barnabas.broker.event_loop.guarded import answer_for
+from barnabas.broker.event_loop.waiting import in_slices, outcome_of
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyElements

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_FETCH_MAX_BYTES
-from barnabas.broker.waiting import Future, until
+from barnabas.broker.event_loop.waiting import Future, until
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -29,8 +29,8 @@ from barnabas.wire.types import ONE_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.broker.metadata.controller_quorum import ControllerQuorum
-    from barnabas.broker.waiting import Waiting
     from barnabas.wire.messages.fetch import FetchRequestFetchPartition
 
 FIRST_VERSION: Final = 12

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES
-from barnabas.broker.waiting import in_thread
+from barnabas.broker.event_loop.waiting import in_thread
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.apis.access import refused_as_named
 from barnabas.broker.apis.fetch.plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
 from barnabas.broker.apis.registry import api
-from barnabas.broker.replicas.fetch_sessions import (
+from barnabas.broker.event_loop.waiting import Future, in_thread, pause
+from barnabas.broker.replicas.leader.fetch_sessions import (
     FINAL_EPOCH,
     INITIAL_EPOCH,
     NO_SESSION,
@@ -33,7 +34,6 @@ from barnabas.broker.replicas.fetch_sessions import (
     replica_of,
     requested_partitions,
 )
-from barnabas.broker.waiting import Future, in_thread, pause
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
@@ -41,9 +41,9 @@ from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, F
 if TYPE_CHECKING:
     from barnabas.broker.apis.fetch.plan import Attempt
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.replicas.fetch_sessions import PartitionKey
+    from barnabas.broker.event_loop.waiting import Waiting
+    from barnabas.broker.replicas.leader.fetch_sessions import PartitionKey
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.waiting import Waiting
 
 _SESSION_ERRORS = frozenset(
     {

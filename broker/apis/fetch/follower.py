@@ -3,10 +3,10 @@
 Followers read up to the log end, and each fetch shows what the replica has (R4-R6). The first read of a request records
 the follower's position: everything below its fetch offset is on that replica. A later read of the same request records
 nothing. In a session only the partitions are read that the follower names or that are not idle
-(`replicas.follower_watch`). With the tag of Fetch v18 (KIP-1166) a follower whose high watermark is behind is answered
-at once. A fetch that waits in a session is answered in the turn of the append, since acks=all waits for it; records
-appended in one turn are read together. One without a session waits as a consumer's does, for the log end instead of
-the high watermark.
+(`replicas.leader.follower_watch`). With the tag of Fetch v18 (KIP-1166) a follower whose high watermark is behind is
+answered at once. A fetch that waits in a session is answered in the turn of the append, since acks=all waits for it;
+records appended in one turn are read together. One without a session waits as a consumer's does, for the log end
+instead of the high watermark.
 
 Tools (Kafka's DEBUGGING_CONSUMER_ID) read any replica, leader or not, up to its log end, committed or not, as in
 Kafka's `FetchIsolation`.
@@ -18,15 +18,15 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.fetch.plan import FetchPlan
-from barnabas.broker.replicas.fetch_sessions import FetchPartition, FollowerPartition, replica_of
-from barnabas.broker.replicas.follower_watch import FollowerWatch
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
+from barnabas.broker.replicas.leader.fetch_sessions import FetchPartition, FollowerPartition, replica_of
+from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
 from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.fetch.plan import Attempt
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.replicas.fetch_sessions import FetchSession, PartitionKey
+    from barnabas.broker.replicas.leader.fetch_sessions import FetchSession, PartitionKey
     from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.log import Log
     from barnabas.wire.messages.fetch import FetchRequest, FetchResponse, FetchResponsePartitionData

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.access import refused_topics
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import at_once_or_in_slices
+from barnabas.broker.event_loop.waiting import at_once_or_in_slices
 from barnabas.coord.security.acls import Operation
 from barnabas.storage.read.timestamps import LookupBudget
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -35,8 +35,8 @@ from barnabas.wire.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.waiting import Waiting
 
 LATEST = -1
 EARLIEST = -2

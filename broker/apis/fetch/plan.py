@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
-from barnabas.broker.guarded import error_code_of, log_failure
-from barnabas.broker.replicas.fetch_sessions import NO_SESSION, FetchPartition, FetchSession, PartitionKey, replica_of
+from barnabas.broker.event_loop.guarded import error_code_of, log_failure
+from barnabas.broker.replicas.leader.fetch_sessions import (
+    NO_SESSION,
+    FetchPartition,
+    FetchSession,
+    PartitionKey,
+    replica_of,
+)
 from barnabas.storage.segments.segment import NotInMemory
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (

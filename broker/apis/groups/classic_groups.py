@@ -14,10 +14,10 @@ from barnabas.broker.apis.access import check_group
 from barnabas.broker.apis.groups.group_requests import client_of
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future, now_or_later
+from barnabas.broker.event_loop.waiting import Future, now_or_later
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     HeartbeatRequest,
     HeartbeatResponse,
     JoinGroupRequest,
@@ -31,7 +31,7 @@ from barnabas.wire.messages.groups import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.waiting import Waiting
+    from barnabas.broker.event_loop.waiting import Waiting
 
 FIRST_JOIN_WITH_NULL_PROTOCOL = 7
 FIRST_LEAVE_WITH_MEMBERS = 3

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.broker.waiting import Future, until
+from barnabas.broker.event_loop.waiting import Future, until
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
-    from barnabas.broker.loop import Loop
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.waiting import Waiting
 
 R = TypeVar("R", bound=Message)
 

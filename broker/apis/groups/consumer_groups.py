@@ -14,11 +14,11 @@ from barnabas.broker.apis.groups.group_protocols import needs_consumer_groups
 from barnabas.broker.apis.groups.group_requests import seeing_client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future, now_or_later
+from barnabas.broker.event_loop.waiting import Future, now_or_later
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.consumer_groups import (
+from barnabas.wire.messages.groups.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     ConsumerGroupDescribeResponseDescribedGroup,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.waiting import Waiting
+    from barnabas.broker.event_loop.waiting import Waiting
 
 
 @api(ConsumerGroupHeartbeatRequest, needs=needs_consumer_groups, send_before_close=True)

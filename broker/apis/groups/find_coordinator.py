@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from barnabas.broker.apis.access import check_group, check_transactional_id
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api, check_cluster
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from barnabas.wire.messages.groups.classic_groups import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext

@@ -13,10 +13,10 @@ from barnabas.broker.apis.access import check_group
 from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future, pause
+from barnabas.broker.event_loop.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,

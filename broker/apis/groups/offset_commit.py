@@ -14,11 +14,11 @@ from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.groups.group_requests import client_of
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.groups.offsets import commit_error
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.access import check_group, refused_topics
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,

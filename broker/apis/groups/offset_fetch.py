@@ -17,10 +17,10 @@ from barnabas.broker.apis.access import check_group, refused_as_named, refused_t
 from barnabas.broker.apis.groups.committed_reads import all_committed, once_committed
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import pause
+from barnabas.broker.event_loop.waiting import pause
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
@@ -35,7 +35,7 @@ from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.waiting import Waiting
+    from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.coord.groups.coordinator import GroupCoordinator

@@ -17,12 +17,12 @@ from barnabas.broker.apis.groups.group_protocols import needs_streams_groups
 from barnabas.broker.apis.groups.group_requests import client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.streams_groups import (
+from barnabas.wire.messages.groups.streams_groups import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     StreamsGroupDescribeResponseDescribedGroup,
@@ -37,7 +37,7 @@ from barnabas.wire.messages.topics import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.wire.messages.streams_groups import (
+    from barnabas.wire.messages.groups.streams_groups import (
         StreamsGroupDescribeResponseTopology,
         StreamsGroupHeartbeatRequestTopology,
     )

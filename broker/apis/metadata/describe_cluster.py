@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.authorized_operations import cluster_operations
 from barnabas.broker.apis.registry import CONTROLLER, api
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.wire.clients.broker_load import TAG, BrokerLoad, encode, is_asked_for
 from barnabas.wire.errors import ErrorCode, KafkaError

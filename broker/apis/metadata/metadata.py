@@ -20,7 +20,7 @@ from barnabas.broker.apis.metadata.missing_topics import missing_topic_error
 from barnabas.broker.apis.metadata.replica_view import NO_BROKER, ReplicaView
 from barnabas.broker.apis.registry import api
 from barnabas.broker.config.keys.general import AUTO_CREATE_TOPICS_ENABLE
-from barnabas.broker.waiting import Future, pause
+from barnabas.broker.event_loop.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError

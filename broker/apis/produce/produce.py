@@ -38,7 +38,7 @@ from barnabas.broker.apis.registry import HandlerOutcome, api
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, unverified
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.waiting import in_slices, pause
+from barnabas.broker.event_loop.waiting import in_slices, pause
 from barnabas.coord.security.acls import Operation
 from barnabas.storage.batch_content import Budget, RecordValidationError, UnfinishedCheck
 from barnabas.wire.batches.records import TRANSACTIONAL_BIT

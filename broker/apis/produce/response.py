@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.broker.apis.current_leaders import leader_of
-from barnabas.broker.waiting import Future, until
+from barnabas.broker.event_loop.waiting import Future, until
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.metadata_changes import LONG_FROM, change_metadata
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import pause
+from barnabas.broker.event_loop.waiting import pause
 from barnabas.coord.security.acl_filters import filter_of
 from barnabas.coord.security.acls import Operation, recorded_acl
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.messages.acls import (
+from barnabas.wire.messages.security.acls import (
     AclCreationResult,
     AclDescription,
     CreateAclsRequest,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from barnabas.broker.apis.registry import Route, Routes
 from barnabas.broker.config.keys.own import REQUEST_MAX_ELEMENTS
 from barnabas.broker.context import RequestContext
+from barnabas.broker.event_loop.waiting import sleep_until, start
 from barnabas.broker.security.sasl_authenticator import Admission, AuthenticationRefused, SaslAuthenticator
-from barnabas.broker.waiting import sleep_until, start
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.frame import SIZE, parse_request_header
 

@@ -30,7 +30,7 @@ from barnabas.coord.security.tokens import (
     renew_token,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.tokens import (
+from barnabas.wire.messages.security.tokens import (
     CreateDelegationTokenRequest,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
     from barnabas.broker.context import RequestContext
     from barnabas.coord.cluster.local_controller import Outcome
-    from barnabas.wire.messages.metadata_records import DelegationTokenRecord
+    from barnabas.wire.messages.records.metadata_records import DelegationTokenRecord
     from barnabas.wire.schema import Message
 
 

@@ -13,7 +13,7 @@ from barnabas.broker.apis.registry import api
 from barnabas.broker.apis.security.authentication import refuse
 from barnabas.broker.security.sasl_authenticator import AuthenticationRefused
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

@@ -11,7 +11,7 @@ from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.security.scram_changes import describe_credentials, failed_alteration
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
@@ -19,7 +19,7 @@ from barnabas.wire.messages.sasl import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.wire.messages.sasl import AlterUserScramCredentialsResponse
+    from barnabas.wire.messages.security.sasl import AlterUserScramCredentialsResponse
 
 
 @api(AlterUserScramCredentialsRequest, on_error=failed_alteration, requires=Operation.ALTER, send_before_close=True)

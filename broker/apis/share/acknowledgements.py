@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.groups.group_requests import MAX_MEMBER_ID_LENGTH
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.broker.sharing.share_sessions import SharedPartition, ShareSession
-from barnabas.broker.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_partitions.acknowledgement import BatchFields, acknowledgements
 from barnabas.coord.share_state.key import SharePartitionKey
@@ -21,7 +21,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
-    from barnabas.wire.messages.share_groups import ShareAcknowledgeRequest, ShareFetchRequest
+    from barnabas.wire.messages.groups.share_groups import ShareAcknowledgeRequest, ShareFetchRequest
 
 FIRST_VERSION_WITH_RENEWAL = 2
 MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})

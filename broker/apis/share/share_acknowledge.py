@@ -22,7 +22,7 @@ from barnabas.broker.apis.share.acknowledgements import (
 )
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
     ShareAcknowledgeResponseNodeEndpoint,

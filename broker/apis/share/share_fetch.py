@@ -30,11 +30,11 @@ from barnabas.broker.apis.share.acknowledgements import (
     name_leaders,
 )
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
+from barnabas.broker.event_loop.waiting import Future, in_thread, sleep_until
 from barnabas.broker.sharing.share_fetch_plan import Answers, ShareFetchPlan
 from barnabas.broker.sharing.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, SharedPartition, ShareSession
-from barnabas.broker.waiting import Future, in_thread, sleep_until
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareFetchableTopicResponse,
     ShareFetchRequest,
     ShareFetchResponse,
@@ -44,8 +44,8 @@ from barnabas.wire.messages.share_groups import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
+    from barnabas.broker.event_loop.steps import StepRunner
     from barnabas.broker.sharing.live_share_partition import LiveSharePartition
-    from barnabas.broker.steps import StepRunner
 
 
 @api(ShareFetchRequest, needs=needs_share_groups)

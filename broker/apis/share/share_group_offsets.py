@@ -12,12 +12,12 @@ from barnabas.broker.apis.access import TOPIC_TEXT, check_group, refused_topics
 from barnabas.broker.apis.groups.group_protocols import needs_share_groups
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.guarded import kept
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.guarded import kept
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestTopic,
     AlterShareGroupOffsetsResponse,
@@ -37,7 +37,7 @@ from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.wire.messages.share_state import ReadShareGroupStateSummaryResponsePartitionResult
+    from barnabas.wire.messages.groups.share_state import ReadShareGroupStateSummaryResponsePartitionResult
     from barnabas.wire.types import Uuid
 
 NO_OFFSET, NO_COUNT = -1, -1

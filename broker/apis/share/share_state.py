@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.share_state.key import SharePartitionKey
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.share_state import (
     DeleteShareGroupStateRequest,
     DeleteShareGroupStateResponse,
     DeleteShareGroupStateResponsePartitionResult,
@@ -43,7 +43,7 @@ from barnabas.wire.messages.share_state import (
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.broker.waiting import Waiting
+    from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.wire.errors import KafkaError
     from barnabas.wire.schema import Message
     from barnabas.wire.types import Uuid

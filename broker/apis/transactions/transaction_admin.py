@@ -15,7 +15,7 @@ from barnabas.broker.apis.groups.committed_reads import all_committed
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api, check_cluster
 from barnabas.broker.coordinators.markers import Marker
-from barnabas.broker.waiting import Future, pause
+from barnabas.broker.event_loop.waiting import Future, pause
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.transactions.listing import STATE_NAMES, describe_transaction, list_transactions
 from barnabas.wire.errors import ErrorCode, KafkaError

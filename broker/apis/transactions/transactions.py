@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.access import check_group, check_transactional_id, refused_topics
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api, check_cluster
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.coord.transactions.responses import init_error, legacy_fence, same_error

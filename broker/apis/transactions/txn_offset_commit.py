@@ -19,11 +19,15 @@ from barnabas.broker.apis.transactions.verification import (
     has_open_transaction,
 )
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.offsets import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from barnabas.wire.messages.groups.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from barnabas.wire.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
@@ -34,7 +38,7 @@ from barnabas.wire.messages.transactions import (
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.coord.transactions.transaction import TopicPartition
-    from barnabas.wire.messages.offsets import OffsetCommitResponse
+    from barnabas.wire.messages.groups.offsets import OffsetCommitResponse
 
 FIRST_OFFSETS_THAT_ADD = 5
 FIRST_OFFSETS_WITH_TOPIC_IDS = 6

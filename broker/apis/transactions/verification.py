@@ -15,7 +15,7 @@ from barnabas.broker.config.keys.general import (
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS,
     ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS,
 )
-from barnabas.broker.waiting import Future, sleep_until
+from barnabas.broker.event_loop.waiting import Future, sleep_until
 from barnabas.storage.producers.producer_entry import NO_OFFSET
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import HEADER_SIZE, TRANSACTIONAL_BIT

@@ -20,11 +20,11 @@ from collections import deque
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.broker.log_dir_failures import is_transient
 from barnabas.broker.metadata.log.metadata_dir import open_metadata_log, write_snapshot
 from barnabas.broker.metadata.log.snapshot_schedule import SnapshotSchedule
 from barnabas.broker.metadata.log.snapshots import load_newest
-from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches_in_steps
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.steps import Steps
     from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.types import Records
 

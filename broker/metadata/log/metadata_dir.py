@@ -20,9 +20,9 @@ from barnabas.wire.types import ONE_UUID
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.directories.log_dir import LogDir
     from barnabas.storage.directories.log_dirs import LogDirs

@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.general import MIN_INSYNC_REPLICAS
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.broker.metadata.log.metadata_dir import open_metadata_log, write_snapshot
 from barnabas.broker.metadata.log.quorum_state import check_servable, new_quorum, read_election, write_epoch
 from barnabas.broker.metadata.log.snapshot_schedule import SnapshotSchedule
 from barnabas.broker.metadata.log.snapshots import load_newest, snapshot_ids
-from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage, UnknownMetadataError
 from barnabas.coord.cluster.metadata_log.metadata_batches import (
@@ -34,19 +34,19 @@ from barnabas.coord.cluster.metadata_log.replay import replay_in_steps
 from barnabas.coord.cluster.node_records import bootstrap_records, cluster_bootstrap_records
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import AbortTransactionRecord
+from barnabas.wire.messages.records.metadata_records import AbortTransactionRecord
 from barnabas.wire.schema import Message
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
-    from barnabas.broker.steps import Steps
     from barnabas.coord.cluster.quorum import Quorum
     from barnabas.storage.directories.log_dir import LogDir
     from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.storage.log import Log
-    from barnabas.wire.messages.raft_records import VotersRecordEndpoint
+    from barnabas.wire.messages.records.raft_records import VotersRecordEndpoint
 
 logger = logging.getLogger("kafka.server.MetadataLog")
 

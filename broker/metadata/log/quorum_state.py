@@ -13,7 +13,7 @@ from barnabas.coord.cluster.image import METADATA_VERSION_FEATURE, ClusterImage,
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES
 from barnabas.coord.cluster.quorum import Election, Quorum, standalone
 from barnabas.storage.directories.checkpoints import replace_file
-from barnabas.wire.messages.raft_records import VotersRecordEndpoint
+from barnabas.wire.messages.records.raft_records import VotersRecordEndpoint
 from barnabas.wire.types import uuid_from_text
 
 if TYPE_CHECKING:

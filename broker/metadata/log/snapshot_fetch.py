@@ -24,8 +24,8 @@ from barnabas.wire.messages.raft import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.net.network_client import NetworkClient
-    from barnabas.broker.steps import StepRunner, Steps
+    from barnabas.broker.event_loop.steps import StepRunner, Steps
+    from barnabas.broker.net.client.network_client import NetworkClient
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.log import Log
     from barnabas.wire.types import Uuid

@@ -11,10 +11,10 @@ from barnabas.wire.configdef import LONG_MAX
 
 if TYPE_CHECKING:
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.steps import StepRunner
     from barnabas.broker.log_dir_failures import LogDirFailures
-    from barnabas.broker.loop import Loop
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.steps import StepRunner
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.storage.directories.log_dirs import LogDirs
     from barnabas.wire.errors import KafkaError

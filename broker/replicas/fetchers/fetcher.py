@@ -29,7 +29,7 @@ from barnabas.broker.config.keys.replication import (
     REPLICA_FETCH_WAIT_MAX_MS,
     REPLICA_SOCKET_TIMEOUT_MS,
 )
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
 from barnabas.broker.replicas.fetchers import offsets
 from barnabas.broker.replicas.fetchers.followed import FIRST_BACKOFF_S, Followed
 from barnabas.broker.replicas.fetchers.receiving import AskLeader, Remedy, Truncate, follow_offsets, receive
@@ -39,9 +39,9 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestReplicaState
 
 if TYPE_CHECKING:
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.replicas.fetchers.context import FetchContext
     from barnabas.broker.replicas.partition import Partition
-    from barnabas.broker.steps import Steps
     from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
     from barnabas.wire.schema import Message
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from barnabas.broker.guarded import log_failure
+from barnabas.broker.event_loop.guarded import log_failure
 from barnabas.broker.replicas.fetchers.truncating import target_of
 from barnabas.storage.append.follower_append import UnexpectedOffset
 from barnabas.storage.damage import DamagedLog

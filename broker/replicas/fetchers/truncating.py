@@ -15,9 +15,9 @@ from barnabas.storage.damage import DamagedLog
 from barnabas.storage.recover.truncation import Truncation
 
 if TYPE_CHECKING:
+    from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.replicas.fetchers.context import FetchContext
     from barnabas.broker.replicas.fetchers.followed import Followed
-    from barnabas.broker.steps import Steps
     from barnabas.storage.log import Log
 
 logger = logging.getLogger("kafka.server.ReplicaFetcherThread")

@@ -17,7 +17,7 @@ from barnabas.coord.cluster.brokers.broker_sessions import BrokerSession, Broker
 from barnabas.coord.cluster.node_records import FENCED, IN_CONTROLLED_SHUTDOWN
 from barnabas.coord.cluster.partitions.leader_changes import LeaderChanges, Steps
 from barnabas.wire.messages.cluster import BrokerHeartbeatRequest
-from barnabas.wire.messages.metadata_records import BrokerRegistrationChangeRecord
+from barnabas.wire.messages.records.metadata_records import BrokerRegistrationChangeRecord
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 

@@ -18,7 +18,7 @@ from barnabas.coord.cluster.partitions.partition_change import DIRECTORIES_SINCE
 from barnabas.coord.cluster.topic_image import is_reserved_directory
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import BrokerRegistrationRequest
-from barnabas.wire.messages.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
+from barnabas.wire.messages.records.metadata_records import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
 from barnabas.wire.schema import Message
 from barnabas.wire.types import uuid_to_text
 

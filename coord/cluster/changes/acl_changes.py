@@ -24,7 +24,8 @@ from barnabas.coord.security.acls import (
 )
 from barnabas.coord.security.host_patterns import parse_range
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.acls import (
+from barnabas.wire.messages.records.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from barnabas.wire.messages.security.acls import (
     AclCreation,
     AclCreationResult,
     CreateAclsRequest,
@@ -34,7 +35,6 @@ from barnabas.wire.messages.acls import (
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from barnabas.wire.messages.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 

@@ -19,7 +19,7 @@ from barnabas.coord.cluster.resources import BROKER, CLIENT_METRICS, GROUP, TOPI
 from barnabas.coord.topic_names import check_topic_name
 from barnabas.wire.configdef import LIST, PER_BROKER, ConfigError, ConfigKey, format_value, parse_list
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import ConfigRecord
+from barnabas.wire.messages.records.metadata_records import ConfigRecord
 
 
 class Operation(IntEnum):

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from barnabas.coord.cluster.image import KRAFT_VERSION_FEATURE, METADATA_VERSION_FEATURE, ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import FeatureLevelRecord
+from barnabas.wire.messages.records.metadata_records import FeatureLevelRecord
 
 ELR_SINCE: Final = 23
 """The metadata.version that eligible.leader.replicas.version needs (4.0-IV1)."""

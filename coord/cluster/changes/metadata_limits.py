@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.resources import CLIENT_METRICS, GROUP
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     AccessControlEntryRecord,
     ClientQuotaRecord,
     ConfigRecord,

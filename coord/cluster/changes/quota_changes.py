@@ -13,7 +13,6 @@ from typing import Final
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.quotas.keys import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, Entity
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
 from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
@@ -23,6 +22,7 @@ from barnabas.wire.messages.quotas import (
     AlterClientQuotasResponseEntryData,
     OpData,
 )
+from barnabas.wire.messages.records.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
 from barnabas.wire.schema import Message
 
 SETTINGS_PER_STEP: Final = 100

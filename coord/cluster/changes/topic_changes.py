@@ -18,7 +18,12 @@ from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import TopicImage, default_directory
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC, MetricNames, check_topic_name
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from barnabas.wire.messages.records.metadata_records import (
+    ConfigRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 from barnabas.wire.messages.topics import (
     CreatableReplicaAssignment,
     CreatableTopic,

@@ -20,7 +20,7 @@ from barnabas.wire.batches.records import (
     iter_batches,
     iter_records,
 )
-from barnabas.wire.messages.raft_records import (
+from barnabas.wire.messages.records.raft_records import (
     SnapshotFooterRecord,
     SnapshotHeaderRecord,
 )

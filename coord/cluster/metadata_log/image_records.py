@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from barnabas.coord.cluster.image import ELR_FEATURE, ClusterImage
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     ClientQuotaRecord,
     ClientQuotaRecordEntityData,
     ConfigRecord,

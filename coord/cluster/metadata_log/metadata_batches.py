@@ -21,7 +21,7 @@ from barnabas.wire.batches.records import (
     iter_records,
 )
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.raft_records import (
+from barnabas.wire.messages.records.raft_records import (
     LeaderChangeMessage,
     LeaderChangeMessageVoter,
 )

@@ -12,7 +12,7 @@ from typing import Final
 from barnabas.coord.cluster.image import LATEST_METADATA_VERSION, UnknownMetadataError
 from barnabas.wire.codec.fields import parse_versions
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages import metadata_records
+from barnabas.wire.messages.records import metadata_records
 from barnabas.wire.schema import Message
 from barnabas.wire.varint import encode_unsigned_varint, unsigned_varint
 

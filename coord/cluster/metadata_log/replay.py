@@ -25,7 +25,7 @@ from barnabas.coord.cluster.image import (
 )
 from barnabas.coord.cluster.resources import TOPIC
 from barnabas.coord.cluster.topic_image import PartitionImage, TopicImage
-from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages.records import metadata_records as m
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 

@@ -16,7 +16,7 @@ from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.node_records import ELR_FEATURE
 from barnabas.coord.cluster.resources import BROKER, TOPIC
 from barnabas.coord.cluster.topic_image import TopicImage
-from barnabas.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
+from barnabas.wire.messages.records.metadata_records import ClearElrRecord, ConfigRecord, PartitionChangeRecord
 from barnabas.wire.schema import Message
 
 VISITED_PER_STEP: Final = 1000

@@ -18,7 +18,7 @@ from enum import Enum
 from typing import Final
 
 from barnabas.coord.cluster.topic_image import NO_LEADER, NO_LEADER_CHANGE, PartitionImage
-from barnabas.wire.messages.metadata_records import PartitionChangeRecord
+from barnabas.wire.messages.records.metadata_records import PartitionChangeRecord
 from barnabas.wire.types import Uuid
 
 RECOVERED: Final = 0

@@ -17,13 +17,13 @@ from barnabas.coord.groups.classic.subscription import CONSUMER, topics_in
 from barnabas.coord.groups.group import CLASSIC
 from barnabas.coord.machine import check_transition
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.coordinator_records import GroupMetadataValue, MemberMetadata
+from barnabas.wire.messages.records.coordinator_records import GroupMetadataValue, MemberMetadata
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from barnabas.coord.machine import CoordinatorRecord, Moment, Ticket
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 
 
 class ClassicGroup:

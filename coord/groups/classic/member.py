@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol
+    from barnabas.wire.messages.groups.classic_groups import JoinGroupRequest, JoinGroupRequestProtocol
 
 NO_ASSIGNMENT = b""
 

@@ -31,7 +31,7 @@ from barnabas.coord.groups.group import SHARE
 from barnabas.coord.machine import Moment, Result
 from barnabas.coord.timers import Timers
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import HeartbeatResponse, LeaveGroupResponse
+from barnabas.wire.messages.groups.classic_groups import HeartbeatResponse, LeaveGroupResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.group import Group
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.groups import (
+    from barnabas.wire.messages.groups.classic_groups import (
         HeartbeatRequest,
         JoinGroupRequest,
         JoinGroupResponse,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.classic.responses import Response
     from barnabas.coord.groups.config import GroupConfig
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.groups import JoinGroupResponse, SyncGroupResponse
+    from barnabas.wire.messages.groups.classic_groups import JoinGroupResponse, SyncGroupResponse
 
 
 class TimerKey(NamedTuple):

@@ -14,7 +14,7 @@ from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.member import NO_ASSIGNMENT
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode, error_text
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DescribedGroupMember,
     DescribeGroupsResponseDescribedGroup,
     JoinGroupResponse,
@@ -27,7 +27,7 @@ from barnabas.wire.messages.groups import (
 if TYPE_CHECKING:
     from barnabas.coord.groups.classic.member import ClassicMember
     from barnabas.coord.groups.group import Group
-    from barnabas.wire.messages.groups import MemberIdentity
+    from barnabas.wire.messages.groups.classic_groups import MemberIdentity
 
 R = TypeVar("R")
 Response: TypeAlias = R | Callable[[], R]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 
 CONSUMER = "consumer"
 """The protocol type of consumers."""

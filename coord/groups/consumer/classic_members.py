@@ -23,15 +23,15 @@ from barnabas.coord.groups.modern.members import JOIN_EPOCH, check_static
 from barnabas.coord.groups.modern.partitions import as_list
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.messages.consumer_groups import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatRequestTopicPartitions,
-)
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     HeartbeatResponse,
     JoinGroupResponse,
     LeaveGroupResponse,
     SyncGroupResponse,
+)
+from barnabas.wire.messages.groups.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
 )
 
 if TYPE_CHECKING:
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Moment, Result
-    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
-    from barnabas.wire.messages.groups import (
+    from barnabas.wire.messages.groups.classic_groups import (
         HeartbeatRequest,
         JoinGroupRequest,
         LeaveGroupRequest,
         MemberIdentity,
         SyncGroupRequest,
     )
+    from barnabas.wire.messages.records.coordinator_records import ClassicMemberMetadata, ClassicProtocol
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.consumer_protocol import (
+from barnabas.wire.messages.groups.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.topics import Topics
-    from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscriptionTopicPartition
+    from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscriptionTopicPartition
     from barnabas.wire.types import Uuid
 
 NEWEST = 3

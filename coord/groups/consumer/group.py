@@ -22,7 +22,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from barnabas.coord.groups.consumer.records import ResolvedRegex
     from barnabas.coord.machine import CoordinatorRecord
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
     from barnabas.wire.types import Uuid
 
 

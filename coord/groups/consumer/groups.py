@@ -31,7 +31,7 @@ from barnabas.coord.groups.modern.replay import Replay
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.consumer_groups import (
+from barnabas.wire.messages.groups.consumer_groups import (
     ConsumerGroupDescribeResponseDescribedGroup,
     ConsumerGroupHeartbeatResponse,
     ConsumerGroupHeartbeatResponseAssignment,
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.coordinator_parts import CoordinatorParts
     from barnabas.coord.groups.group import Group
     from barnabas.coord.machine import CoordinatorRecord, Ticket
-    from barnabas.wire.messages import coordinator_records as r
-    from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+    from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
+    from barnabas.wire.messages.records import coordinator_records as r
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.settings import GroupSettings
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord, Moment
-    from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
+    from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
+    from barnabas.wire.messages.records.coordinator_records import ClassicMemberMetadata
 
 
 CONSUMER_ASSIGNORS: dict[str, Assignor] = {uniform.NAME: uniform.assign, range_assignor.NAME: range_assignor.assign}

@@ -15,7 +15,7 @@ from barnabas.coord.groups.modern.states import MemberState
 from barnabas.wire.types import Uuid
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
+    from barnabas.wire.messages.records.coordinator_records import ClassicMemberMetadata
 
 OwnedPartitions = dict[Uuid, dict[int, int]]
 """By topic id and partition: the epoch in which the member got it."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.modern.pace import HeartbeatPace
     from barnabas.coord.groups.settings import GroupConfigs
     from barnabas.coord.groups.topics import Topics
-    from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
-    from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata
+    from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
+    from barnabas.wire.messages.records.coordinator_records import ClassicMemberMetadata
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

@@ -31,7 +31,7 @@ from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.modern.states import MemberState
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
-from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ClassicProtocol
+from barnabas.wire.messages.records.coordinator_records import ClassicMemberMetadata, ClassicProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord
-    from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+    from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

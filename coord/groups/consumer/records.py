@@ -13,7 +13,7 @@ from barnabas.coord.groups.modern.members import LEAVE_EPOCH
 from barnabas.coord.groups.modern.partitions import Partitions, as_list, as_partitions
 from barnabas.coord.groups.modern.records import RecordTypes
 from barnabas.coord.groups.modern.states import MemberState, StateCodes
-from barnabas.wire.messages import coordinator_records as r
+from barnabas.wire.messages.records import coordinator_records as r
 
 if TYPE_CHECKING:
     from barnabas.coord.machine import CoordinatorRecord

@@ -12,7 +12,7 @@ from barnabas.coord.groups.modern.members import Member
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 
 M = TypeVar("M", bound=Member)
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from barnabas.coord.groups.share.state_partitions import StatePartitions, plus
 from barnabas.coord.groups.share.tasks import DeleteStates, InitializeStates
 from barnabas.coord.machine import Reply
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import DeletableGroupResult
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.classic_groups import DeletableGroupResult
+from barnabas.wire.messages.groups.share_groups import (
     AlterShareGroupOffsetsResponse,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topic
     from barnabas.coord.machine import Moment, Ticket
-    from barnabas.wire.messages.share_groups import (
+    from barnabas.wire.messages.groups.share_groups import (
         AlterShareGroupOffsetsRequest,
         AlterShareGroupOffsetsRequestTopic,
         DeleteShareGroupOffsetsRequest,

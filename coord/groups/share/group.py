@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.share.member import ShareMember
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 
 
 class ShareGroup:

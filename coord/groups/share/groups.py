@@ -26,7 +26,7 @@ from barnabas.coord.groups.share.result import ShareGroupResult
 from barnabas.coord.groups.share.tasks import InitializeStates, ParkedHeartbeat, heartbeat_error
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareGroupDescribeResponseAssignment,
     ShareGroupDescribeResponseDescribedGroup,
     ShareGroupDescribeResponseMember,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.share.tasks import Failures, Initialization
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.share_groups import (
+    from barnabas.wire.messages.groups.share_groups import (
         AlterShareGroupOffsetsRequest,
         DeleteShareGroupOffsetsRequest,
         ShareGroupHeartbeatRequest,

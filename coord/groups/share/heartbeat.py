@@ -15,7 +15,7 @@ from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.modern.partitions import as_list
 from barnabas.coord.groups.share import records
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareGroupHeartbeatResponse,
     ShareGroupHeartbeatResponseAssignment,
     ShareGroupHeartbeatResponseTopicPartitions,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.share.member import ShareMember
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord, Moment
-    from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest
+    from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest
 
 logger = logging.getLogger("kafka.coordinator.group.ShareGroups")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coord.groups.modern.partitions import Partitions, as_list
 from barnabas.coord.groups.modern.records import RecordTypes
-from barnabas.wire.messages import coordinator_records as r
+from barnabas.wire.messages.records import coordinator_records as r
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.share.member import ShareMember

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.coord.groups.group import Group
-    from barnabas.wire.messages import coordinator_records as r
+    from barnabas.wire.messages.records import coordinator_records as r
 
 
 def replay(groups: dict[str, Group], record_type: int, key: bytes, value: bytes | None) -> None:

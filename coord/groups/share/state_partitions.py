@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.wire.messages.coordinator_records import (
+from barnabas.wire.messages.records.coordinator_records import (
     ShareGroupStatePartitionMetadataValue,
     ShareGroupStatePartitionMetadataValueTopicInfo,
     TopicPartitionsInfo,

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.share_groups import ShareGroupHeartbeatResponse
+from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatResponse
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.modern.partitions import Partitions
     from barnabas.coord.machine import Ticket
-    from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest
+    from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest
     from barnabas.wire.types import Uuid
 
 StartOffsets = Mapping["Uuid", Mapping[int, int]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.coord.groups.streams.target import ASSIGNOR
 from barnabas.coord.groups.streams.tasks import Task, Tasks, by_subtopology, write_tasks
-from barnabas.wire.messages.streams_groups import (
+from barnabas.wire.messages.groups.streams_groups import (
     EndpointToPartitions,
     StreamsGroupDescribeResponseAssignment,
     StreamsGroupDescribeResponseDescribedGroup,

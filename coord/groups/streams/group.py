@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.streams.internal_topics import ConfiguredTopology
     from barnabas.coord.groups.streams.topology import Topology
     from barnabas.coord.machine import CoordinatorRecord
-    from barnabas.wire.messages.offsets import OffsetCommitRequest
+    from barnabas.wire.messages.groups.offsets import OffsetCommitRequest
 
 NO_TOPOLOGY_EPOCH = -1
 

@@ -32,13 +32,13 @@ from barnabas.coord.groups.streams.tasks import write_tasks
 from barnabas.coord.groups.streams.topology import Topology
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import streams_groups as s
+from barnabas.wire.messages.groups import streams_groups as s
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.context import ClientContext
     from barnabas.coord.groups.coordinator_parts import CoordinatorParts
     from barnabas.coord.machine import CoordinatorRecord, Ticket
-    from barnabas.wire.messages import coordinator_records as r
+    from barnabas.wire.messages.records import coordinator_records as r
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

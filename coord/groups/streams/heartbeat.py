@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from barnabas.coord.groups.settings import GroupSettings
     from barnabas.coord.groups.topics import Topics
     from barnabas.coord.machine import CoordinatorRecord, Moment
-    from barnabas.wire.messages.streams_groups import StreamsGroupHeartbeatRequest
+    from barnabas.wire.messages.groups.streams_groups import StreamsGroupHeartbeatRequest
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 

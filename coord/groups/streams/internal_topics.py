@@ -18,7 +18,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from barnabas.coord.groups.streams.topology import Topology
     from barnabas.coord.groups.topics import Topics
-    from barnabas.wire.messages.coordinator_records import (
+    from barnabas.wire.messages.records.coordinator_records import (
         StreamsGroupTopologyValueCopartitionGroup,
         StreamsGroupTopologyValueSubtopology,
         StreamsGroupTopologyValueTopicInfo,

@@ -22,7 +22,7 @@ from barnabas.coord.groups.streams.tasks import (
     write_epochs,
     write_tasks,
 )
-from barnabas.wire.messages import coordinator_records as r
+from barnabas.wire.messages.records import coordinator_records as r
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.streams.topology import Topology

@@ -16,7 +16,10 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from barnabas.coord.groups.streams.internal_topics import ConfiguredSubtopology
-    from barnabas.wire.messages.streams_groups import StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatRequestTopology
+    from barnabas.wire.messages.groups.streams_groups import (
+        StreamsGroupHeartbeatRequest,
+        StreamsGroupHeartbeatRequestTopology,
+    )
 
 
 def check_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:

@@ -10,22 +10,22 @@ from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from barnabas.wire.messages.coordinator_records import (
+from barnabas.wire.messages.groups.streams_groups import (
+    StreamsGroupDescribeResponseKeyValue,
+    StreamsGroupDescribeResponseSubtopology,
+    StreamsGroupDescribeResponseTopicInfo,
+    StreamsGroupDescribeResponseTopology,
+)
+from barnabas.wire.messages.records.coordinator_records import (
     StreamsGroupTopologyValue,
     StreamsGroupTopologyValueCopartitionGroup,
     StreamsGroupTopologyValueSubtopology,
     StreamsGroupTopologyValueTopicInfo,
     TopicConfig,
 )
-from barnabas.wire.messages.streams_groups import (
-    StreamsGroupDescribeResponseKeyValue,
-    StreamsGroupDescribeResponseSubtopology,
-    StreamsGroupDescribeResponseTopicInfo,
-    StreamsGroupDescribeResponseTopology,
-)
 
 if TYPE_CHECKING:
-    from barnabas.wire.messages.streams_groups import (
+    from barnabas.wire.messages.groups.streams_groups import (
         StreamsGroupHeartbeatRequestSubtopology,
         StreamsGroupHeartbeatRequestTopicInfo,
         StreamsGroupHeartbeatRequestTopology,

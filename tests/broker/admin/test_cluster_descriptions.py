@@ -7,7 +7,7 @@ import pytest
 from barnabas.coord.cluster.topic_image import LOST_DIRECTORY
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import metadata as md
-from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages.records import metadata_records as m
 from tests.support.memory.cluster import MemoryCluster
 
 

@@ -9,14 +9,14 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
-from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupHeartbeatRequest
+from barnabas.wire.messages.groups.share_groups import (
     ShareAcknowledgeRequest,
     ShareFetchRequest,
     ShareGroupDescribeRequest,
     ShareGroupHeartbeatRequest,
 )
-from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
+from barnabas.wire.messages.groups.streams_groups import StreamsGroupDescribeRequest, StreamsGroupHeartbeatRequest
 from barnabas.wire.registry import message_for
 from tests.support.memory.broker import Client, MemoryBroker
 

@@ -9,19 +9,19 @@ import pytest
 
 from barnabas.coord.security.tokens import token_hmac
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from barnabas.wire.messages.quotas import AlterClientQuotasRequest
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.acls import AclCreation, CreateAclsRequest
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from barnabas.wire.messages.tokens import (
+from barnabas.wire.messages.security.tokens import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
     ExpireDelegationTokenRequest,

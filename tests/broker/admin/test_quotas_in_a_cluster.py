@@ -9,7 +9,6 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.headers import DefaultPrincipalData
-from barnabas.wire.messages.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
 from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasResponse,
@@ -17,6 +16,7 @@ from barnabas.wire.messages.quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from barnabas.wire.messages.records.metadata_records import ClientQuotaRecord, ClientQuotaRecordEntityData
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicResult,

@@ -14,7 +14,7 @@ from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.resources import GROUP, TOPIC
 from barnabas.wire.messages.configs import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult
-from barnabas.wire.messages.metadata_records import ConfigRecord, TopicRecord
+from barnabas.wire.messages.records.metadata_records import ConfigRecord, TopicRecord
 
 FRAMES = Path(__file__).parents[2] / "data" / "client-frames.jsonl.gz"
 DESCRIBE_CONFIGS = 32

@@ -14,8 +14,8 @@ from barnabas.coord.share_state.coordinator import ShareCoordinator
 from barnabas.coord.transactions.coordinator import TransactionCoordinator
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import share_state as s
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, member_id_of, stable
 from tests.support.requests.transactions import FEW, TransactionalClient

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import pytest
 
-from barnabas.broker import slices
 from barnabas.broker.coordinators import loading as coordinator_loading
 from barnabas.broker.coordinators import runtime as coordinator_runtime
 from barnabas.broker.coordinators.replay import (
@@ -16,15 +15,16 @@ from barnabas.broker.coordinators.replay import (
     group_replay,
     replay_log,
 )
+from barnabas.broker.event_loop import slices
 from barnabas.coord.groups import records
 from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.machine import Moment, Result
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import transactions as t
-from barnabas.wire.messages.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.records.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, stable

@@ -7,11 +7,11 @@ import pytest
 from barnabas.broker.coordinators import runtime as coordinator_runtime
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
-from barnabas.wire.messages import metadata_records as m
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.records import metadata_records as m
 from tests.support.memory.broker import Client
 from tests.support.memory.cluster import MemoryCluster
 from tests.support.requests.groups import commit, fetch, find, heartbeat, join_request, stable

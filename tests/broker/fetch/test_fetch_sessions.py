@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from barnabas.broker.replicas.fetch_sessions import EVICTION_S, FetchPartition, FetchSessions
+from barnabas.broker.replicas.leader.fetch_sessions import EVICTION_S, FetchPartition, FetchSessions
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestForgottenTopic, FetchResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.steps import run_in_place
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
-from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from barnabas.wire.messages.streams_groups import (
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from barnabas.wire.messages.groups.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTopology,

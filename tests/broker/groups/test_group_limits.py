@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     FindCoordinatorRequest,
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -19,20 +18,21 @@ from barnabas.wire.messages.groups import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.wire.messages.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
-from barnabas.wire.messages.streams_groups import (
+from barnabas.wire.messages.groups.share_groups import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+from barnabas.wire.messages.groups.streams_groups import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatRequestSubtopology,
     StreamsGroupHeartbeatRequestTopology,
     StreamsGroupHeartbeatResponse,
 )
+from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.schema import Message
 from tests.support.memory.broker import MemoryBroker, R
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
 from tests.support.cases import for_each
 from tests.support.requests.raw_client import RawClient
 

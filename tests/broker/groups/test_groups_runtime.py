@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.steps import run_in_place
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
     IncrementalAlterConfigsResponse,
 )
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.support.cases import for_each
 from tests.support.memory.broker import MemoryBroker

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.broker.apis.groups import offset_fetch as api
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import offsets as o
 from barnabas.wire.messages.topics import DeleteTopicsRequest
 from tests.support.memory.broker import Client, MemoryBroker
 from tests.support.requests.groups import commit, find

@@ -11,10 +11,10 @@ import time
 import pytest
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
-from barnabas.wire.messages import streams_groups as s
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups import streams_groups as s
 from tests.support.requests.raw_client import RawClient
 from tests.support.waiting import Deadline, wait_for
 

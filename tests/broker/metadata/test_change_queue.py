@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.slices import SLICE_S
+from barnabas.broker.event_loop.steps import IN_PLACE_S, StepRunner
 from barnabas.broker.metadata.change_queue import ChangeQueue
-from barnabas.broker.slices import SLICE_S
-from barnabas.broker.steps import IN_PLACE_S, StepRunner
 from tests.support.world import Clock, Flushes
 
 if TYPE_CHECKING:
-    from barnabas.broker.steps import Steps
+    from barnabas.broker.event_loop.steps import Steps
 
 CHANGE_S = 0.0001
 """How long a change takes, seconds."""

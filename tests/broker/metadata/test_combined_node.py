@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.builder import open_combined
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.metadata.lifecycle import BrokerLifecycleState
+from barnabas.broker.start.builder import open_combined
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, UnregisterBrokerRequest
 from barnabas.wire.messages.raft import DescribeQuorumRequest

@@ -14,11 +14,11 @@ import pytest
 from barnabas.broker.config.keys.network import MAX_CONNECTIONS
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.steps import StepRunner
 from barnabas.broker.log_dir_failures import LogDirFailures
-from barnabas.broker.loop import Loop
 from barnabas.broker.metadata.controller import Controller
 from barnabas.broker.metadata.log import metadata_log
-from barnabas.broker.steps import StepRunner
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.local_controller import Outcome

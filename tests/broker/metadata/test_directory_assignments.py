@@ -16,7 +16,7 @@ from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsResponsePartitionData,
     AssignReplicasToDirsResponseTopicData,
 )
-from barnabas.wire.messages.metadata_records import FeatureLevelRecord, PartitionChangeRecord
+from barnabas.wire.messages.records.metadata_records import FeatureLevelRecord, PartitionChangeRecord
 from barnabas.wire.types import uuid_from_text
 from tests.broker.metadata.scripted_controller import started, topic_records
 

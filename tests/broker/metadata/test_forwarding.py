@@ -11,9 +11,9 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponseAlterConfigsResourceResponse,
 )
 from barnabas.wire.messages.headers import DefaultPrincipalData
-from barnabas.wire.messages.metadata_records import PartitionRecord, TopicRecord
-from barnabas.wire.messages.sasl import AlterUserScramCredentialsRequest, ScramCredentialDeletion
-from barnabas.wire.messages.tokens import CreateDelegationTokenRequest, CreateDelegationTokenResponse
+from barnabas.wire.messages.records.metadata_records import PartitionRecord, TopicRecord
+from barnabas.wire.messages.security.sasl import AlterUserScramCredentialsRequest, ScramCredentialDeletion
+from barnabas.wire.messages.security.tokens import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from barnabas.wire.messages.topics import (
     CreatableTopicResult,
     CreateTopicsResponse,

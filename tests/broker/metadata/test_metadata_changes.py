@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.steps import run_in_place
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches
@@ -22,8 +22,8 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.wire.messages.metadata_records import FeatureLevelRecord
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse, ProduceResponse
+from barnabas.wire.messages.records.metadata_records import FeatureLevelRecord
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,

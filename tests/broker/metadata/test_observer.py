@@ -15,7 +15,7 @@ from barnabas.storage.append.follower_append import append_as_follower
 from barnabas.storage.files import File, Files
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ConfigRecord,

@@ -10,7 +10,7 @@ from barnabas.broker.config.load import load
 from barnabas.broker.metadata.log import snapshots
 from barnabas.broker.metadata.log.snapshot_schedule import RETRY_S, SnapshotSchedule
 from barnabas.coord.cluster.metadata_log.checkpoint import parse_checkpoint_name
-from barnabas.wire.messages.metadata_records import AbortTransactionRecord, BeginTransactionRecord
+from barnabas.wire.messages.records.metadata_records import AbortTransactionRecord, BeginTransactionRecord
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum
 from tests.broker.metadata.scripted_controller import following, topic
 from tests.broker.scripted_nodes import Wire

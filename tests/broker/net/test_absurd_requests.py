@@ -9,13 +9,13 @@ import pytest
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import error_text
 from barnabas.wire.messages import configs as c
-from barnabas.wire.messages import consumer_groups as cg
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
-from barnabas.wire.messages import share_groups as sg
-from barnabas.wire.messages import share_state as ss
 from barnabas.wire.messages import topics as tp
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import consumer_groups as cg
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups import share_groups as sg
+from barnabas.wire.messages.groups import share_state as ss
 from tests.support.memory.broker import MemoryBroker
 
 FEW = {

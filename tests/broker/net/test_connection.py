@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 
 from barnabas.broker.apis import registry as api
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES
 from barnabas.broker.net.frame_buffers import FrameBuffers
-from barnabas.broker.waiting import Future
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic, FetchResponse

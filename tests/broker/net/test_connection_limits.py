@@ -11,9 +11,9 @@ import pytest
 
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
-from barnabas.broker.connection_limits import connection_limits, look_up, named_hosts
 from barnabas.broker.net.connection_quotas import ConnectionQuotas
 from barnabas.broker.net.limits import Limits, ListenerLimits
+from barnabas.broker.start.connection_limits import connection_limits, look_up, named_hosts
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.net.inter_broker import InterBroker
-from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.net.client.inter_broker import InterBroker
+from barnabas.broker.net.client.network_client import NetworkClient
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, AllocateProducerIdsResponse

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from barnabas.broker.disk_threads import DiskThreads
+from barnabas.broker.event_loop.disk_threads import DiskThreads
 from barnabas.broker.net import acceptor
 from barnabas.broker.net import reactor as reactor_module
 from barnabas.broker.net.acceptor import Listener, bind

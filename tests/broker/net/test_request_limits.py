@@ -11,14 +11,14 @@ import pytest
 from barnabas.broker.apis import registry
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ProtocolError
-from barnabas.wire.messages.groups import DescribeGroupsRequest, DescribeGroupsResponse
-from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.classic_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support.memory.broker import MemoryBroker
 
 

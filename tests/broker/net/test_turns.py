@@ -14,13 +14,13 @@ from math import ceil
 import pytest
 import trio
 
-from barnabas.broker.loop import CALLBACKS_S, Loop
+from barnabas.broker.event_loop.loop import CALLBACKS_S, Loop
+from barnabas.broker.event_loop.slices import SLICE_S
+from barnabas.broker.event_loop.timers import FIRE_S
 from barnabas.broker.net.acceptor import ACCEPT_S
 from barnabas.broker.net.channel import Channel
 from barnabas.broker.net.connection import OUT_LIMIT_BYTES, SHARE_S
 from barnabas.broker.net.reactor import CHECKPOINT_S, ROTATION_S, SEND_S, TURN_S
-from barnabas.broker.slices import SLICE_S
-from barnabas.broker.timers import FIRE_S
 from tests.broker.turns import Turns, received, requests
 from tests.support.waiting import within
 

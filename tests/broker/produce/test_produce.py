@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.steps import run_in_place
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.wire.batches.records import BatchBuilder, Codec
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import (

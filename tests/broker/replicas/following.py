@@ -9,11 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from barnabas.broker.config.load import load
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.steps import StepRunner
 from barnabas.broker.replicas.fetchers.context import FetchContext
 from barnabas.broker.replicas.fetchers.fetcher import Fetcher
 from barnabas.broker.replicas.partition import Partition
-from barnabas.broker.steps import StepRunner
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY, PartitionImage
 from barnabas.storage.directories.deletions import Deletions
 from barnabas.storage.files import UnsyncedFiles

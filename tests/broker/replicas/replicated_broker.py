@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.broker.replicas.partition import Partition
-from barnabas.broker.steps import run_in_place
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.coord.cluster.topic_image import UNASSIGNED_DIRECTORY
@@ -20,18 +20,18 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     FetchResponsePartitionData,
 )
-from barnabas.wire.messages.metadata_records import (
-    BrokerEndpoint,
-    BrokerRegistrationChangeRecord,
-    PartitionChangeRecord,
-    RegisterBrokerRecord,
-)
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
+)
+from barnabas.wire.messages.records.metadata_records import (
+    BrokerEndpoint,
+    BrokerRegistrationChangeRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
 )
 from barnabas.wire.messages.replication import (
     AlterPartitionRequest,

@@ -16,9 +16,9 @@ from typing import TypeVar
 import pytest
 import trio
 
-from barnabas.broker.replicas.cleaner import LogCleaner
-from barnabas.broker.replicas.cleaner_process import CleanerLost, CleanerProcess, CleaningFailed
-from barnabas.broker.replicas.cleaner_worker import Throttle
+from barnabas.broker.replicas.cleaning.cleaner import LogCleaner
+from barnabas.broker.replicas.cleaning.cleaner_process import CleanerLost, CleanerProcess, CleaningFailed
+from barnabas.broker.replicas.cleaning.cleaner_worker import Throttle
 from barnabas.storage import layout
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone
 from barnabas.wire.batches.records import BatchBuilder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.coordinators.replay import RECORD_COST, replay_log
-from barnabas.broker.replicas.dir_moves import TELL_AGAIN_S
+from barnabas.broker.replicas.log_dirs.dir_moves import TELL_AGAIN_S
 from barnabas.storage import layout
 from barnabas.storage.directories.checkpoints import OffsetCheckpoint
 from barnabas.wire.batches.records import RecordFields

@@ -14,7 +14,7 @@ import trio
 
 from barnabas.broker.config.load import load
 from barnabas.broker.server import Server
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.start_errors import StartError
 from barnabas.broker.world import World
 from barnabas.storage import layout
 from barnabas.wire.errors import ErrorCode as E

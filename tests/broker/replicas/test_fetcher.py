@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.replicas.flusher import Flusher
+from barnabas.broker.replicas.flush.flusher import Flusher
 from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode
 from tests.broker.replicas.following import FOLLOWER, LEADER, FakeLeader, Following

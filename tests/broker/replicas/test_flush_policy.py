@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.replicas.syncfs_choice import MANY_FILES, MAX_BACKOFF, SyncfsChoice
+from barnabas.broker.replicas.flush.syncfs_choice import MANY_FILES, MAX_BACKOFF, SyncfsChoice
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
@@ -17,18 +17,18 @@ from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsResponse,
 )
 from barnabas.wire.messages.fetch import FetchResponse
-from barnabas.wire.messages.groups import JoinGroupResponse, SyncGroupResponse
+from barnabas.wire.messages.groups.classic_groups import JoinGroupResponse, SyncGroupResponse
+from barnabas.wire.messages.groups.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
-)
-from barnabas.wire.messages.offsets import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    OffsetCommitResponse,
 )
 from barnabas.wire.messages.produce import ProduceResponse
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse

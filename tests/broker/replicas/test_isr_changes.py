@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.loop import Loop
-from barnabas.broker.replicas.isr_changes import (
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.replicas.leader.isr_changes import (
     ASK_AGAIN_S,
     LOOKED_AT,
     MAX_ASK_AGAIN_S,
@@ -19,7 +19,7 @@ from barnabas.broker.replicas.isr_changes import (
     IsrChanges,
     Outcome,
 )
-from barnabas.broker.replicas.leader_state import Proposal
+from barnabas.broker.replicas.leader.leader_state import Proposal
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.replication import (
     AlterPartitionRequest,

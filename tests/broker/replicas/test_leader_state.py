@@ -7,8 +7,8 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.broker.replicas.committed_bytes import MAX_ENTRIES, UNKNOWN_SIZE, CommittedBytes
-from barnabas.broker.replicas.leader_state import Follower, LeaderState, Proposal
+from barnabas.broker.replicas.leader.committed_bytes import MAX_ENTRIES, UNKNOWN_SIZE, CommittedBytes
+from barnabas.broker.replicas.leader.leader_state import Follower, LeaderState, Proposal
 from tests.support.cases import for_each
 
 LAG_S = 30.0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.broker.replicas.follower_watch import FollowerWatch
+from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
-from barnabas.wire.messages.metadata_records import ConfigRecord
 from barnabas.wire.messages.produce import ProduceResponse
+from barnabas.wire.messages.records.metadata_records import ConfigRecord
 from tests.broker.replicas.replicated_broker import (
     EPOCHS,
     LAG_S,

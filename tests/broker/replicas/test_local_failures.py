@@ -23,7 +23,7 @@ from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsResponsePartitionData,
     AssignReplicasToDirsResponseTopicData,
 )
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     BrokerEndpoint,
     PartitionChangeRecord,
     PartitionRecord,

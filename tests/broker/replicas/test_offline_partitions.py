@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.messages.groups import classic_groups as g
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.broker.config.load import load
 from barnabas.broker.config.server_config import ServerConfig
-from barnabas.broker.replicas.retention import Retention
+from barnabas.broker.replicas.cleaning.retention import Retention
 from barnabas.storage.log_config import LogConfig
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages import configs as c

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas.wire.messages import acls as a
+from barnabas.wire.messages.security import acls as a
 from barnabas.wire.principal import KafkaPrincipal
 from tests.support.memory.broker import Client, MemoryBroker
 

@@ -12,11 +12,11 @@ from barnabas.coord.security.acls import CLUSTER_NAME, Operation, ResourceType
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.frame import encode_request
-from barnabas.wire.messages import acls as a
-from barnabas.wire.messages import consumer_groups as cg
 from barnabas.wire.messages import produce as p
-from barnabas.wire.messages import share_groups as sg
-from barnabas.wire.messages.tokens import CreateDelegationTokenRequest
+from barnabas.wire.messages.groups import consumer_groups as cg
+from barnabas.wire.messages.groups import share_groups as sg
+from barnabas.wire.messages.security import acls as a
+from barnabas.wire.messages.security.tokens import CreateDelegationTokenRequest
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.schema import Message, Struct
 from scripts.pages.access_rules import BROKER_RULES, CONTROLLER_RULES, Need, Option, Rule

@@ -16,15 +16,15 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.frame import encode_request
-from barnabas.wire.messages import acls as a
 from barnabas.wire.messages import cluster as cl
-from barnabas.wire.messages import consumer_groups as cg
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
 from barnabas.wire.messages import metadata as md
 from barnabas.wire.messages import produce as pr
 from barnabas.wire.messages import topics as tp
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import consumer_groups as cg
 from barnabas.wire.messages.headers import ResponseHeader
+from barnabas.wire.messages.security import acls as a
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.registry import message_for
 from barnabas.wire.types import chunk_bytes

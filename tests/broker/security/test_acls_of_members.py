@@ -8,9 +8,9 @@ import pytest
 
 from barnabas.coord.security.acls import Operation, ResourceType
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
-from barnabas.wire.messages.groups import DescribeGroupsRequest
-from barnabas.wire.messages.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from barnabas.wire.messages.groups.classic_groups import DescribeGroupsRequest
+from barnabas.wire.messages.records.metadata_records import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+from barnabas.wire.messages.security.acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.principal import KafkaPrincipal
 from tests.broker.fake_controller import FEATURES, FakeController, FakeQuorum, JoinedBroker
 from tests.broker.forwarded import Forwarded, client_of

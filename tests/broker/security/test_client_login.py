@@ -7,7 +7,7 @@ import os
 import pytest
 
 from barnabas.broker.config.sasl_logins import Credentials
-from barnabas.broker.net.network_client import NetworkClient
+from barnabas.broker.net.client.network_client import NetworkClient
 from barnabas.broker.security.client_login import logins
 from barnabas.coord.security.exchange import AuthenticationFailed, Exchange, InvalidCredentials
 from barnabas.coord.security.plain import PlainExchange
@@ -15,7 +15,7 @@ from barnabas.coord.security.scram import SCRAM_MECHANISMS
 from barnabas.coord.security.scram_server import Credential, ScramExchange
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.cluster import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

@@ -11,7 +11,7 @@ import pytest
 from barnabas.coord.security.tokens import Requester, TokenSettings, create_token, token_password
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.wire.messages.tokens import (
+from barnabas.wire.messages.security.tokens import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
     CreateDelegationTokenResponse,

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
     SaslHandshakeRequest,

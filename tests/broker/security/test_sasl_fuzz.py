@@ -14,7 +14,7 @@ from barnabas.wire.frame import encode_request
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from barnabas.wire.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from barnabas.wire.principal import ANONYMOUS
 from barnabas.wire.types import chunk_bytes
 from tests.support.memory.secure_broker import SecureBroker, scram_first

@@ -13,7 +13,7 @@ from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.wire.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest, SaslHandshakeResponse
 from barnabas.wire.messages.topics import CreateTopicsRequest
 from barnabas.wire.principal import ANONYMOUS
 from barnabas.wire.schema import Message

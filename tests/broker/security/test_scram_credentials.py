@@ -10,7 +10,7 @@ import pytest
 from barnabas.coord.security.scram import SCRAM_SHA_256
 from barnabas.coord.security.scram_changes import alter_credentials, failed_alteration
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     DescribeUserScramCredentialsRequest,

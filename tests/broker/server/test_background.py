@@ -8,7 +8,7 @@ import pytest
 from trio.testing import MockClock
 
 from barnabas.broker.background import BackgroundJobs
-from barnabas.broker.replicas.cleaner import LogCleaner
+from barnabas.broker.replicas.cleaning.cleaner import LogCleaner
 from tests.support.memory.broker import MemoryBroker
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.descriptor_limit import raise_descriptor_limit
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.descriptor_limit import raise_descriptor_limit
+from barnabas.broker.start.start_errors import StartError
 from barnabas.storage.files import Files
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.fetch import FetchResponse

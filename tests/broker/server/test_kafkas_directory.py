@@ -22,7 +22,7 @@ from barnabas.coord.groups.committed_offset import decoded
 from barnabas.storage.directories.log_dirs import DataDirMismatch
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     FeatureLevelRecord,

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from barnabas.broker.limited_log import LINES, LINES_OF_ADDRESS, WINDOW_S, LimitedLog
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.limited_log import LINES, LINES_OF_ADDRESS, WINDOW_S, LimitedLog
+from barnabas.broker.event_loop.loop import Loop
 
 
 class Clocked:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from barnabas.broker.logging_setup import JsonFormatter, KafkaFormatter
+from barnabas.broker.start.logging_setup import JsonFormatter, KafkaFormatter
 
 FORGED = "app\n[2026-01-01 00:00:00,000] ERROR disk failed (kafka.log.LogManager)\r\x1b[2K\u2028\u202eend"
 

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from barnabas.broker.config.listeners import Endpoint
-from barnabas.broker.ready import announce, announce_controller
+from barnabas.broker.start.ready import announce, announce_controller
 
 BOUND = Endpoint("PLAINTEXT", "127.0.0.1", 9092)
 

@@ -13,16 +13,20 @@ import pytest
 
 import barnabas
 
-MOST_MODULES = 219
-"""Modules of ours that are imported when the broker is ready."""
-MESSAGES = {"headers", "metadata_records", "raft_records"}
+MOST_MODULES = 226
+"""Modules of ours, with their packages, that are imported when the broker is ready."""
+MESSAGES = {"headers", "records", "records.metadata_records", "records.raft_records"}
 """The modules of messages that a start needs; modules of an API are imported with its first request."""
 NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
     *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
     *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),
-    *("barnabas.broker.config.config_schema", "barnabas.broker.replicas.cleaner", "barnabas.storage.recover.recovery"),
+    *(
+        "barnabas.broker.config.config_schema",
+        "barnabas.broker.replicas.cleaning.cleaner",
+        "barnabas.storage.recover.recovery",
+    ),
     *(
         "barnabas.broker.apis.fetch.fetch",
         "barnabas.broker.apis.metadata.metadata",
@@ -33,7 +37,7 @@ NOT_NEEDED = {
 """Modules that are imported at first use, or by the warm-up after the ready line."""
 PROGRAM = """
 import gc, json, signal, sys
-from barnabas.broker import warm_up
+from barnabas.broker.start import warm_up
 
 def ready(loop, *_apis, **_options):
     print("modules", json.dumps({"modules": sorted(sys.modules), "collects": gc.isenabled()}), flush=True)

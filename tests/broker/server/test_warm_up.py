@@ -9,34 +9,34 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker import warm_up
 from barnabas.broker.apis.registry import BROKER_APIS
+from barnabas.broker.start import warm_up
 
 ROOT = Path(__file__).parents[3]
 _PKCS12 = "for key stores of that type, at the start or in the thread that reads them"
 NOT_SERVING = {
     "barnabas.broker.server": "the process itself",
-    "barnabas.broker.builder": "part of the start of a broker",
-    "barnabas.broker.replicas.retention": "part of the start of a broker",
+    "barnabas.broker.start.builder": "part of the start of a broker",
+    "barnabas.broker.replicas.cleaning.retention": "part of the start of a broker",
     "barnabas.broker.metadata.controller_channel": "part of the start of a broker of a cluster",
     "barnabas.broker.metrics.listener": "part of the start of a broker with a listener of metrics",
     "barnabas.broker.cluster_member": "part of the start of a broker of a cluster",
     "barnabas.broker.config.authorizer": "part of the start of a broker with an authorizer",
     "barnabas.broker.security.authorizer": "part of the start of a broker with an authorizer",
-    "barnabas.broker.controller_builder": "part of the start of a controller",
+    "barnabas.broker.start.controller_builder": "part of the start of a controller",
     "barnabas.broker.config.sasl_logins": "part of the start of a broker of a cluster",
-    "barnabas.broker.first_users": "part of the start with --secure",
+    "barnabas.broker.start.first_users": "part of the start with --secure",
     "barnabas.broker.security.token_file": "part of the start of a broker that logs in with a token of a file",
     "barnabas.broker.security.sasl_listener": "part of the start of a listener with SASL",
     "barnabas.broker.security.jwks": "part of the start of a listener with OAUTHBEARER",
     "barnabas.broker.security.signed_tokens": "part of the start of a listener with OAUTHBEARER",
-    "barnabas.broker.net.outgoing_tls": "part of the start of a node with TLS",
+    "barnabas.broker.net.client.outgoing_tls": "part of the start of a node with TLS",
     "barnabas.broker.net.tls_channel": "part of the start of a node with TLS",
     "barnabas.broker.security.tls": "part of the start of a node with TLS",
     "cryptography.hazmat.primitives.serialization": _PKCS12,
     "cryptography.hazmat.primitives.serialization.pkcs12": _PKCS12,
     "cryptography.exceptions": "for encrypted keys of the pipeline",
-    "barnabas.broker.holders": "for a start that is refused",
+    "barnabas.broker.start.holders": "for a start that is refused",
     "barnabas.terminal.notes": "for a start that is refused",
     "crc32c": "where there is no extension of the package",
     "difflib": "for mistakes in a configuration file, before the start",
@@ -72,8 +72,8 @@ def _imported(function: ast.AST) -> set[str]:
 
 def test_everything_that_is_imported_late_is_imported_by_the_warm_up() -> None:
     program = (
-        "import sys, barnabas.broker.server, barnabas.broker.builder\n"
-        "from barnabas.broker import warm_up\n"
+        "import sys, barnabas.broker.server, barnabas.broker.start.builder\n"
+        "from barnabas.broker.start import warm_up\n"
         "from barnabas.broker.apis.registry import BROKER_APIS\n"
         "steps = warm_up.import_all([*warm_up.LATE, *(f'broker.apis.{name}' for name in BROKER_APIS.values())])\n"
         "while True:\n"

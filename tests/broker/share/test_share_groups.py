@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import share_groups as sg
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest, UpdateFeaturesResponse
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import share_groups as sg
 from barnabas.wire.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -9,10 +9,10 @@ from barnabas.coord.cluster.resources import GROUP, TOPIC
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import metadata_records as m
-from barnabas.wire.messages import share_groups as g
-from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.groups import share_groups as g
+from barnabas.wire.messages.groups import share_state as s
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from barnabas.wire.messages.records import metadata_records as m
 from tests.broker.share_member import ACCEPT, FEW, REJECT, Member, acquired
 from tests.support.memory.broker import batch
 from tests.support.memory.cluster import MemoryCluster

@@ -7,8 +7,8 @@ import pytest
 from barnabas.wire.batches.records import iter_batches
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import share_state as s
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.wire.types import uuid_to_text
 from tests.support.cases import for_each

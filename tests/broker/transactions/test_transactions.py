@@ -8,10 +8,10 @@ import pytest
 
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import fetch as f
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.groups import offsets as o
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from tests.support.cases import for_each
 from tests.support.memory.broker import MemoryBroker

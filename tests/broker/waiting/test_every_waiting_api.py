@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
-from barnabas.wire.messages import share_groups as sg
-from barnabas.wire.messages import share_state as s
-from barnabas.wire.messages import streams_groups as st
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups import share_groups as sg
+from barnabas.wire.messages.groups import share_state as s
+from barnabas.wire.messages.groups import streams_groups as st
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.schema import Message
 from tests.support.cases import for_each

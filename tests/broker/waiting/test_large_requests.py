@@ -12,8 +12,7 @@ from barnabas.broker.apis import registry
 from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, ProtocolError
-from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
-from barnabas.wire.messages.groups import DescribeGroupsRequest
+from barnabas.wire.messages.groups.classic_groups import DescribeGroupsRequest
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -21,6 +20,7 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.wire.messages.security.acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from barnabas.wire.varint import encode_unsigned_varint
 from tests.support.memory.broker import MemoryBroker

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.broker.waking import FEW
+from barnabas.broker.event_loop.waking import FEW
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
+from barnabas.wire.messages.groups import classic_groups as g
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.schema import Message
 from tests.support.memory.broker import Client, MemoryBroker, batch

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.broker.guarded import answer_for, kept
-from barnabas.broker.waiting import Future
+from barnabas.broker.event_loop.guarded import answer_for, kept
+from barnabas.broker.event_loop.waiting import Future
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 

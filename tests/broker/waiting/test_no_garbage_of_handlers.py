@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from barnabas.wire.clients.broker_load import TAG
-from barnabas.wire.messages import acls as a
 from barnabas.wire.messages import cluster as c
 from barnabas.wire.messages import configs as cf
 from barnabas.wire.messages import produce as p
@@ -19,6 +18,7 @@ from barnabas.wire.messages import topics as tp
 from barnabas.wire.messages import transactions as t
 from barnabas.wire.messages.log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.security import acls as a
 from barnabas.wire.schema import Message
 from tests.support.cases import for_each
 from tests.support.memory.broker import Client, MemoryBroker

@@ -13,19 +13,18 @@ from barnabas.broker.apis.fetch import fetch
 from barnabas.broker.apis.fetch.plan import Attempt, FetchPlan
 from barnabas.broker.apis.parts import Parts, divide, in_parts, join
 from barnabas.broker.context import RequestContext
-from barnabas.broker.replicas.fetch_sessions import FetchPartition
-from barnabas.broker.waiting import Future, outcome_of, start
+from barnabas.broker.event_loop.waiting import Future, outcome_of, start
+from barnabas.broker.replicas.leader.fetch_sessions import FetchPartition
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
-from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
 from barnabas.wire.messages.fetch import (
     FetchRequest,
     FetchRequestFetchPartition,
     FetchRequestFetchTopic,
     FetchResponse,
 )
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
@@ -33,8 +32,8 @@ from barnabas.wire.messages.groups import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
@@ -46,14 +45,15 @@ from barnabas.wire.messages.offsets import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from barnabas.wire.messages.groups.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
+from barnabas.wire.messages.groups.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
 )
-from barnabas.wire.messages.share_groups import ShareGroupDescribeRequest, ShareGroupDescribeResponse
-from barnabas.wire.messages.streams_groups import StreamsGroupDescribeRequest, StreamsGroupDescribeResponse
 from barnabas.wire.messages.transactions import (
     DescribeProducersRequest,
     DescribeProducersRequestTopicRequest,

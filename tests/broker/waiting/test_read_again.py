@@ -16,10 +16,9 @@ from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.security.acls import Operation, Permission, ResourceType
 from barnabas.wire.clients.broker_load import TAG, BrokerLoad
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import acls as a
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.groups import classic_groups as g
 from barnabas.wire.messages.log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.quotas import (
@@ -35,6 +34,7 @@ from barnabas.wire.messages.raft import (
     FetchSnapshotRequestSnapshotId,
     FetchSnapshotRequestTopicSnapshot,
 )
+from barnabas.wire.messages.security import acls as a
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreateTopicsRequest,

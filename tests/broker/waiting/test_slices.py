@@ -6,8 +6,8 @@ from collections.abc import Generator
 
 import pytest
 
-from barnabas.broker.loop import Loop
-from barnabas.broker.slices import ACTIVE, SLICE_S, STEPS
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.slices import ACTIVE, SLICE_S, STEPS
 
 STEP_S = SLICE_S / 3.5
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.loop import Loop
-from barnabas.broker.slices import ACTIVE, SLICE_S
-from barnabas.broker.waiting import Future, Task, TaskGroup, in_slices, pause, sleep_until, start, until
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.slices import ACTIVE, SLICE_S
+from barnabas.broker.event_loop.waiting import Future, Task, TaskGroup, in_slices, pause, sleep_until, start, until
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 

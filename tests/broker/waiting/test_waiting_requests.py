@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.replicas.flush_policy import FlushPolicy
+from barnabas.broker.replicas.flush.policy import FlushPolicy
 from barnabas.broker.sharing.live_share_partition import LiveSharePartition
 from barnabas.coord.share_partitions.partition import SharePartition
 from barnabas.wire.errors import ErrorCode, KafkaError

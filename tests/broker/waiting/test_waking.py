@@ -7,9 +7,9 @@ from itertools import count
 
 import pytest
 
-from barnabas.broker.loop import Loop
-from barnabas.broker.replicas.offset_waits import OffsetWaits
-from barnabas.broker.waking import FEW, Waking
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.event_loop.waking import FEW, Waking
+from barnabas.broker.replicas.leader.offset_waits import OffsetWaits
 from barnabas.wire.errors import ErrorCode
 
 MANY = 1000

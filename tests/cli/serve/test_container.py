@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.broker.config.load import load
-from barnabas.broker.ready import announce, entrances
+from barnabas.broker.start.ready import announce, entrances
 from barnabas.cli.connect.configured_address import configured_address
 from barnabas.client.cluster import Cluster
 from tests.cli.serve.image import ROOT, Image

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
-from barnabas.wire.messages.metadata_records import ConfigRecord, FeatureLevelRecord
+from barnabas.wire.messages.records.metadata_records import ConfigRecord, FeatureLevelRecord
 from barnabas.wire.schema import Message
 from tests.support.archives import unpack
 from tests.support.processes.commands import Ran

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from barnabas.wire.messages.consumer_groups import ConsumerGroupDescribeRequest
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolAssignment
-from barnabas.wire.messages.groups import DescribeGroupsRequest
+from barnabas.wire.messages.groups.classic_groups import DescribeGroupsRequest
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupDescribeRequest
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolAssignment
 from compat.java import program
 from tests.support.requests.raw_client import RawClient, ask_coordinator
 from tests.support.waiting import wait_for

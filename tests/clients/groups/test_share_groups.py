@@ -18,7 +18,7 @@ import pytest
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import AcknowledgeType  # noqa: E402
 
-from barnabas.wire.messages.share_groups import (  # noqa: E402
+from barnabas.wire.messages.groups.share_groups import (  # noqa: E402
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,

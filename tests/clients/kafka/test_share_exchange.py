@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
     ShareGroupDescribeRequest,

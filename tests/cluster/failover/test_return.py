@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.broker.net.network_client import NetworkClient
-from barnabas.broker.replicas.fetch_sessions import FetchSession
+from barnabas.broker.net.client.network_client import NetworkClient
+from barnabas.broker.replicas.leader.fetch_sessions import FetchSession
 from barnabas.broker.replicas.partition import Partition
 from barnabas.client.admin.cluster import unregister_broker
 from barnabas.client.admin.reassignments import reassign

@@ -18,7 +18,7 @@ from barnabas.wire.messages.cluster import (
     BrokerHeartbeatRequest,
     UnregisterBrokerRequest,
 )
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     BrokerRegistrationChangeRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,

@@ -20,7 +20,7 @@ from barnabas.coord.cluster.partitions.partition_change import RECOVERING
 from barnabas.coord.cluster.topic_image import NO_LEADER, PartitionImage
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import UnregisterBrokerRequest
-from barnabas.wire.messages.metadata_records import PartitionChangeRecord
+from barnabas.wire.messages.records.metadata_records import PartitionChangeRecord
 from barnabas.wire.messages.topics import (
     AlterPartitionReassignmentsRequest,
     ElectLeadersRequest,

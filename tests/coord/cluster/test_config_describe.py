@@ -8,7 +8,7 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResult,
 )
-from barnabas.wire.messages.metadata_records import ConfigRecord
+from barnabas.wire.messages.records.metadata_records import ConfigRecord
 from tests.support.controller.worlds import ControllerWorld, Settings
 
 TOPIC, BROKER, METRICS, GROUP = 2, 4, 16, 32

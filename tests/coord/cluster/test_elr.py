@@ -14,7 +14,7 @@ from barnabas.coord.cluster.resources import BROKER, TOPIC
 from barnabas.coord.cluster.topic_image import NO_LEADER
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.cluster import FeatureUpdateKey, UpdateFeaturesRequest
-from barnabas.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+from barnabas.wire.messages.records.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
 from barnabas.wire.steps import result_of
 from tests.support.cases import for_each
 from tests.support.controller.brokers import Brokers

@@ -9,7 +9,7 @@ from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_log.replay import replay_record
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.metadata_records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
+from barnabas.wire.messages.records.metadata_records import BrokerFeature, FeatureLevelRecord, RegisterBrokerRecord
 from tests.support.cases import for_each
 
 UPGRADE, SAFE, UNSAFE = UpgradeType.UPGRADE, UpgradeType.SAFE_DOWNGRADE, UpgradeType.UNSAFE_DOWNGRADE

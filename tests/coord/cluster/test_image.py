@@ -21,12 +21,12 @@ from barnabas.coord.cluster.topic_image import (
     UNASSIGNED_DIRECTORY,
     is_reserved_directory,
 )
-from barnabas.wire.messages import metadata_records as m
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
+from barnabas.wire.messages.records import metadata_records as m
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.schema import Message
 from tests.support.cases import for_each

@@ -28,7 +28,7 @@ from barnabas.coord.cluster.metadata_log.metadata_serde import (
 )
 from barnabas.coord.cluster.quorum import Quorum
 from barnabas.wire.batches.records import control_record_type, iter_batches, iter_records
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     BrokerRegistrationChangeRecord,
     FeatureLevelRecord,
     PartitionChangeRecord,
@@ -36,7 +36,7 @@ from barnabas.wire.messages.metadata_records import (
     RegisterBrokerRecord,
     TopicRecord,
 )
-from barnabas.wire.messages.raft_records import LeaderChangeMessage
+from barnabas.wire.messages.records.raft_records import LeaderChangeMessage
 from tests.support.cases import for_each
 
 

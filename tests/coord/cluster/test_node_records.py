@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.coord.cluster.node_records import election_records, shutdown_records
 from barnabas.coord.cluster.topic_image import NO_LEADER
-from barnabas.wire.messages.metadata_records import PartitionChangeRecord
+from barnabas.wire.messages.records.metadata_records import PartitionChangeRecord
 from barnabas.wire.schema import Message
 from tests.support.controller.worlds import ControllerWorld
 

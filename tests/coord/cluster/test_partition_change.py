@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.coord.cluster.partitions.partition_change import RECOVERED, RECOVERING, Election, PartitionChange
 from barnabas.coord.cluster.topic_image import NO_LEADER, UNASSIGNED_DIRECTORY, PartitionImage
-from barnabas.wire.messages.metadata_records import PartitionChangeRecord
+from barnabas.wire.messages.records.metadata_records import PartitionChangeRecord
 from tests.support.cases import for_each
 
 TOPIC = bytes(15) + b"\x07"

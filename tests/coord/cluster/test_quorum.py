@@ -10,7 +10,7 @@ from barnabas.coord.cluster.metadata_log.checkpoint import build_checkpoint, loa
 from barnabas.coord.cluster.metadata_log.metadata_batches import replay_batches
 from barnabas.coord.cluster.quorum import Election, Quorum
 from barnabas.wire.batches.records import ControlRecordType, control_batch, iter_batches, iter_records
-from barnabas.wire.messages.raft_records import (
+from barnabas.wire.messages.records.raft_records import (
     KRaftVersionRecord,
     VotersRecord,
     VotersRecordEndpoint,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coord.cluster.delta import ClusterDelta
 from barnabas.coord.cluster.image import ClusterImage
 from barnabas.coord.cluster.metadata_log.replay import replay_in_steps, replay_record
-from barnabas.wire.messages.metadata_records import (
+from barnabas.wire.messages.records.metadata_records import (
     BeginTransactionRecord,
     ClearElrRecord,
     ConfigRecord,

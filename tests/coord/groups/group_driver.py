@@ -9,8 +9,8 @@ from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
 from tests.coord.coordinator_driver import CoordinatorDriver
 
 LATEST = ClientContext("client", "/127.0.0.1", 9)

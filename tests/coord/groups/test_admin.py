@@ -7,7 +7,7 @@ import pytest
 from barnabas.coord.groups import records
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from barnabas.wire.messages.records.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from tests.coord.groups.group_driver import LATEST, Driver
 from tests.support.cases import for_each
 

@@ -14,7 +14,7 @@ from barnabas.coord.groups.config import GroupConfig
 from barnabas.coord.groups.coordinator import GroupCoordinator
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import KafkaError, ProtocolError
-from barnabas.wire.messages.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from barnabas.wire.messages.records.coordinator_records import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from tests.support.volume import how_many
 
 EXAMPLES = how_many("BARNABAS_EXAMPLES", 100)

@@ -9,7 +9,7 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.group_offsets import LOOKED_AT_PER_PART
 from barnabas.coord.machine import CoordinatorRecord
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from tests.coord.groups.group_driver import Driver
 
 RETENTION_S = 60.0

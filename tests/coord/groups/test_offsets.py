@@ -8,7 +8,7 @@ from barnabas.coord.groups import records
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.group_offsets import LOOKED_AT_PER_PART
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import consumer_protocol as cp
+from barnabas.wire.messages.groups import consumer_protocol as cp
 from barnabas.wire.types import ZERO_UUID
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.groups.group_driver import Driver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coord.groups.pending_offsets import PendingOffsets
 from barnabas.coord.groups.records import offset_commit
 from barnabas.coord.machine import CoordinatorRecord
-from barnabas.wire.messages.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from barnabas.wire.messages.records.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 
 def record(key: str, value: str | None = "v") -> CoordinatorRecord:

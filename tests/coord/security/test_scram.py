@@ -23,7 +23,7 @@ from barnabas.coord.security.scram_changes import password_records
 from barnabas.coord.security.scram_client import ScramClient
 from barnabas.coord.security.scram_server import Credential, FakeCredentials, ScramExchange, TokenCredential
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.metadata_records import UserScramCredentialRecord
+from barnabas.wire.messages.records.metadata_records import UserScramCredentialRecord
 from barnabas.wire.principal import KafkaPrincipal
 from tests.support.cases import for_each
 

@@ -9,7 +9,7 @@ from barnabas.coord.share_partitions.partition import SharePartition
 from barnabas.coord.share_partitions.states import PREDECESSORS, RecordState
 from barnabas.coord.share_partitions.window import Run, Window
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.share_groups import ShareAcknowledgeRequestAcknowledgementBatch as Batch
+from barnabas.wire.messages.groups.share_groups import ShareAcknowledgeRequestAcknowledgementBatch as Batch
 from tests.coord.share_partitions.shared import ACCEPT, GAP, LOCK_S, REJECT, RELEASE, RENEW, Shared
 from tests.support.cases import for_each
 

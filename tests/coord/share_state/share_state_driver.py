@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coord.share_state.config import ShareStateConfig
 from barnabas.coord.share_state.coordinator import ShareCoordinator
 from barnabas.coord.share_state.key import SharePartitionKey
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.share_state import (
     InitializeShareGroupStateRequestPartitionData,
     ReadShareGroupStateRequestPartitionData,
     WriteShareGroupStateRequestPartitionData,

@@ -8,7 +8,7 @@ from barnabas.coord.transactions import records
 from barnabas.coord.transactions.listing import describe_transaction, list_transactions
 from barnabas.coord.transactions.states import TransactionState
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.coordinator_records import TransactionLogValue
+from barnabas.wire.messages.records.coordinator_records import TransactionLogValue
 from tests.coord.coordinator_driver import START_MS
 from tests.coord.transactions.transaction_driver import FIRST_ID, T0, T1, Driver
 from tests.support.cases import for_each

@@ -6,11 +6,7 @@ import time
 import uuid
 from typing import Any
 
-from barnabas.wire.messages.consumer_groups import (
-    ConsumerGroupHeartbeatRequest,
-    ConsumerGroupHeartbeatRequestTopicPartitions,
-)
-from barnabas.wire.messages.groups import (
+from barnabas.wire.messages.groups.classic_groups import (
     FindCoordinatorRequest,
     HeartbeatRequest,
     JoinGroupRequest,
@@ -18,7 +14,11 @@ from barnabas.wire.messages.groups import (
     SyncGroupRequest,
     SyncGroupRequestAssignment,
 )
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.consumer_groups import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatRequestTopicPartitions,
+)
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
+from barnabas.wire.messages.security.acls import AclCreation, CreateAclsRequest
 from tests.costs.client import Client, check
 from tests.costs.kind import Kind, Steps
 from tests.costs.kinds.produce_kinds import SIZES, produce_again

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import uuid
 
-from barnabas.wire.messages.share_groups import (
+from barnabas.wire.messages.groups.share_groups import (
     ShareFetchRequest,
     ShareFetchRequestAcknowledgementBatch,
     ShareFetchRequestFetchPartition,
     ShareFetchRequestFetchTopic,
 )
-from barnabas.wire.messages.share_state import (
+from barnabas.wire.messages.groups.share_state import (
     InitializeShareGroupStateRequest,
     InitializeShareGroupStateRequestPartitionData,
     InitializeStateData,

@@ -18,7 +18,7 @@ from barnabas.wire.messages.configs import (
     DescribeConfigsResponse,
 )
 from barnabas.wire.messages.fetch import FetchResponse, FetchResponsePartitionData
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,

@@ -13,9 +13,9 @@ import trio
 import trio.testing
 
 from barnabas.broker.background import BackgroundJobs
-from barnabas.broker.replicas import cleaner_process
-from barnabas.broker.replicas.cleaner import LogCleaner
-from barnabas.broker.replicas.retention import Retention
+from barnabas.broker.replicas.cleaning import cleaner_process
+from barnabas.broker.replicas.cleaning.cleaner import LogCleaner
+from barnabas.broker.replicas.cleaning.retention import Retention
 from barnabas.storage.checking.check import check_directory
 from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.task import CleanedGroup, CleaningDone, CleaningTask

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import share_groups as g
-from barnabas.wire.messages import share_state as s
+from barnabas.wire.messages.groups import share_groups as g
+from barnabas.wire.messages.groups import share_state as s
 from tests.crash.faults.session import Session
 
 GROUP, TOPIC = "s", "a"

@@ -17,8 +17,8 @@ from barnabas.coord.security.acls import Acl, Operation, PatternType, Permission
 from barnabas.coord.security.host_patterns import java_host, matches_host, parse_range
 from barnabas.wire.configdef import ConfigError
 from barnabas.wire.errors import KafkaError, ProtocolError
-from barnabas.wire.messages.acls import DescribeAclsRequest
 from barnabas.wire.messages.quotas import DescribeClientQuotasRequest
+from barnabas.wire.messages.security.acls import DescribeAclsRequest
 from barnabas.wire.principal import KafkaPrincipal
 from tests.fuzz.targets import Input, is_sayable, pieces
 

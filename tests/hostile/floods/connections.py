@@ -6,7 +6,7 @@ import struct
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from barnabas.wire.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from tests.hostile.attacker import Attacker, frame, frame_of
 from tests.hostile.floods.run import MB, Flood, Run
 from tests.hostile.secured import LISTENERS

@@ -5,21 +5,25 @@ from __future__ import annotations
 import uuid
 
 from barnabas.wire.batches.batch_builder import BatchBuilder
-from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.fetch import FetchRequest, FetchRequestFetchPartition, FetchRequestFetchTopic
-from barnabas.wire.messages.groups import FindCoordinatorRequest, JoinGroupRequest, JoinGroupRequestProtocol
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.classic_groups import (
+    FindCoordinatorRequest,
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
+from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from barnabas.wire.messages.groups.share_groups import ShareFetchRequest, ShareGroupHeartbeatRequest
 from barnabas.wire.messages.produce import (
     InitProducerIdRequest,
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from barnabas.wire.messages.share_groups import ShareFetchRequest, ShareGroupHeartbeatRequest
 from barnabas.wire.schema import Message
 from tests.hostile.floods.requests import create
 from tests.hostile.floods.run import Flood, Run

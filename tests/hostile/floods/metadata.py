@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import zstandard
 
-from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsRequestAlterableConfig,
     IncrementalAlterConfigsRequestAlterConfigsResource,
 )
 from barnabas.wire.messages.quotas import AlterClientQuotasRequest
-from barnabas.wire.messages.sasl import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
+from barnabas.wire.messages.security.acls import AclCreation, CreateAclsRequest
+from barnabas.wire.messages.security.sasl import AlterUserScramCredentialsRequest, ScramCredentialUpsertion
+from barnabas.wire.messages.security.tokens import CreateDelegationTokenRequest
 from barnabas.wire.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
-from barnabas.wire.messages.tokens import CreateDelegationTokenRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest
 from tests.hostile.floods.run import MB, Flood, Run
 from tests.support.requests.otlp_writer import gauge, number, push

@@ -23,9 +23,9 @@ from typing import NamedTuple, Protocol
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.batches.records import build_batch
-from barnabas.wire.messages.acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.messages.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from barnabas.wire.messages.security.acls import AclCreation, CreateAclsRequest
+from barnabas.wire.messages.security.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 from tests.hostile.attacker import frame
 from tests.support.processes.server import free_port
 from tests.support.requests.raw_client import RawClient

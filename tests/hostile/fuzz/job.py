@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.frame import parse_response_header
-from barnabas.wire.messages.groups import DeleteGroupsRequest, ListGroupsRequest
+from barnabas.wire.messages.groups.classic_groups import DeleteGroupsRequest, ListGroupsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest, DeleteTopicsRequest
 from tests.hostile.attacker import frame

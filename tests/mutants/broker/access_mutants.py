@@ -74,7 +74,7 @@ ACCESS: Final = (
     ),
     Mutant(
         "acls-are-not-loaded-at-a-start",
-        "broker/builder.py",
+        "broker/start/builder.py",
         "        broker.authorizer.load(broker.image)\n",
         "        pass\n",
         _ACLS + "acls_survive_a_restart",

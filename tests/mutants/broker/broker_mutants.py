@@ -25,14 +25,14 @@ BROKER = (
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk",
-        "broker/replicas/flush_policy.py",
+        "broker/replicas/flush/policy.py",
         "            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
         "            partition.advance_own_end(log.log_end_offset, self._bytes_in_job)\n",
         _S + "TestAlways::test_records_appended_during_a_flush_share_the_next_one",
     ),
     Mutant(
         "high-watermark-ahead-of-the-disk-and-crashed",
-        "broker/replicas/flush_policy.py",
+        "broker/replicas/flush/policy.py",
         "            partition.advance_own_end(min(job.offset, log.synced_offset), self._bytes_in_job)\n",
         "            partition.advance_own_end(log.log_end_offset, self._bytes_in_job)\n",
         _B,
@@ -40,7 +40,7 @@ BROKER = (
     ),
     Mutant(
         "one-record-too-many-ahead-of-the-disk",
-        "broker/replicas/flush_policy.py",
+        "broker/replicas/flush/policy.py",
         "        if log.unflushed < self.messages:\n            partition.advance_own_end(log.log_end_offset,"
         " self.bytes_written)\n            self._set_timer()\n        else:\n            self._request",
         "        if log.unflushed <= self.messages:\n            partition.advance_own_end(log.log_end_offset,"
@@ -56,7 +56,7 @@ BROKER = (
     ),
     Mutant(
         "failed-sync-tried-again",
-        "broker/replicas/flusher.py",
+        "broker/replicas/flush/flusher.py",
         '            self._failures.take_offline(self._log_dir, "sync", failure)\n            return\n        for',
         "            self._requested |= {policy: None for policy, _ in flushes}\n        for",
         "tests/broker/replicas/test_disk_failures.py::TestFailedSync::test_is_never_retried",

@@ -38,7 +38,7 @@ FUZZ = (
     ),
     Mutant(
         "client-texts-not-escaped-in-the-log",
-        "broker/logging_setup.py",
+        "broker/start/logging_setup.py",
         "        record.message = escape_controls(record.message)\n",
         "",
         "tests/hostile/test_log_lines.py::test_no_line_is_forged",

@@ -175,14 +175,14 @@ HOSTILE = (
         "acks-0-behind-a-large-batch-not-in-order",
         "broker/apis/produce/produce.py",
         "    return _finish(ctx, request, response, progress)\n",
-        "    from barnabas.broker.waiting import start\n\n"
+        "    from barnabas.broker.event_loop.waiting import start\n\n"
         "    work = _finish(ctx, request, response, progress)\n"
         "    return work if request.acks else start(work, ctx.broker.loop.slices, lambda _: None) and None\n",
         "tests/broker/produce/test_produce_validation.py::test_acks_0_stays_in_order_too",
     ),
     Mutant(
         "error-of-a-parked-fetch-is-not-its-answer",
-        "broker/waiting.py",
+        "broker/event_loop/waiting.py",
         "            self._end(error)\n",
         "            raise\n",
         "tests/broker/waiting/test_waiting_requests.py::TestParkedFetch::test_each_exception_has_its_error",
@@ -325,14 +325,14 @@ HOSTILE = (
     ),
     Mutant(
         "parts-live-on-after-a-disconnect",
-        "broker/waiting.py",
+        "broker/event_loop/waiting.py",
         "        for task in tasks:\n            task.cancel()\n",
         "        tasks.clear()\n",
         "tests/broker/waiting/test_waiting.py::test_all_that_wait_are_cancelled_together",
     ),
     Mutant(
         "answered-request-is-garbage",
-        "broker/waiting.py",
+        "broker/event_loop/waiting.py",
         "        self._coroutine, self._then = None, _ignore\n        then(outcome)\n",
         "        then(outcome)\n",
         "tests/broker/waiting/test_waiting.py::test_what_a_request_holds_is_freed_at_its_end",

@@ -66,7 +66,7 @@ TURNS = (
     ),
     Mutant(
         "all-work-in-progress-at-once",
-        "broker/slices.py",
+        "broker/event_loop/slices.py",
         "        while self._waiting and len(self._active) < ACTIVE:\n",
         "        while self._waiting:\n",
         "tests/broker/waiting/test_slices.py::test_only_some_work_is_in_progress_at_a_time",
@@ -117,7 +117,7 @@ TURNS = (
     ),
     Mutant(
         "timers-without-an-end",
-        "broker/timers.py",
+        "broker/event_loop/timers.py",
         "            if self._now() >= end:\n                break\n",
         "",
         _TURNS + "test_due_timers_are_bounded_by_time",

@@ -82,7 +82,7 @@ METADATA_CHANGES = (
     ),
     Mutant(
         "partitions-made-in-one-turn",
-        "broker/steps.py",
+        "broker/event_loop/steps.py",
         "            if now() >= end:\n",
         "            if False:\n",
         _T + "test_others_are_served_while_partitions_are_made_and_deleted",

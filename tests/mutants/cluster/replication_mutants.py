@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.mutants.mutant import Mutant
 
-_LEADING = "broker/replicas/leading.py"
-_STATE = "broker/replicas/leader_state.py"
+_LEADING = "broker/replicas/leader/leading.py"
+_STATE = "broker/replicas/leader/leader_state.py"
 _PARTITION = "broker/replicas/partition.py"
 _FETCH = "broker/apis/fetch/follower.py"
 _L = "tests/broker/replicas/test_leading.py::"
@@ -61,7 +61,7 @@ REPLICATION = (
     ),
     Mutant(
         "repeated-expand-with-the-epoch-of-the-next-incarnation",
-        "broker/replicas/isr_changes.py",
+        "broker/replicas/leader/isr_changes.py",
         "broker_epoch=own_epoch if broker_id == self._node_id else epoch\n",
         "broker_epoch=own_epoch if broker_id == self._node_id else partition._broker_epoch_of(broker_id)\n",
         _L + "TestIsr::test_a_repeated_proposal_names_the_incarnations_that_it_was_made_for",
@@ -103,7 +103,7 @@ REPLICATION = (
     ),
     Mutant(
         "proposal-waits-for-metadata-for-ever",
-        "broker/replicas/isr_changes.py",
+        "broker/replicas/leader/isr_changes.py",
         "        self._late[key] = late\n        self._look_later(late.due)\n",
         "        self._late[key] = late\n",
         _L + "TestIsr::test_it_asks_again_when_the_metadata_does_not_come",
@@ -117,7 +117,7 @@ REPLICATION = (
     ),
     Mutant(
         "isr-request-not-repeated",
-        "broker/replicas/isr_changes.py",
+        "broker/replicas/leader/isr_changes.py",
         "            self._reported = code\n            self._retry()\n",
         "            self._reported = code\n",
         _L + "TestIsr::test_a_request_that_fails_is_repeated",
@@ -140,28 +140,28 @@ REPLICATION = (
     ),
     Mutant(
         "committed-and-told-the-error-of-the-next-leader",
-        "broker/replicas/offset_waits.py",
+        "broker/replicas/leader/offset_waits.py",
         "ErrorCode.NONE if error is None or offset < self._reached else error",
         "ErrorCode.NONE if error is None else error",
         "tests/broker/waiting/test_waking.py::test_what_was_committed_is_not_told_the_error_of_what_was_not",
     ),
     Mutant(
         "clients-of-a-broker-that-is-unregistered-are-closed",
-        "broker/net/inter_broker.py",
+        "broker/net/client/inter_broker.py",
         "                client.disconnect_unless(address)\n",
         "                client.close() if address is None else client.disconnect_unless(address)\n",
         "tests/broker/net/test_network_client.py::test_a_client_is_good_for_a_node_that_is_registered_again",
     ),
     Mutant(
         "closed-fetch-session-stays-at-its-partitions",
-        "broker/replicas/fetch_sessions.py",
+        "broker/replicas/leader/fetch_sessions.py",
         "                session.watch.close()\n",
         "                pass\n",
         _L + "TestSessions::test_a_session_that_is_closed_leaves_its_partitions",
     ),
     Mutant(
         "who-waits-on-does-not-see-a-change-during-a-pass",
-        "broker/waking.py",
+        "broker/event_loop/waking.py",
         "            self._is_again = True\n",
         "            pass\n",
         "tests/broker/waiting/test_waking.py::test_a_change_meanwhile_is_told_to_all_who_wait_then",
@@ -219,7 +219,7 @@ REPLICATION = (
     ),
     Mutant(
         "idle-partitions-forget-their-fetches",
-        "broker/replicas/follower_watch.py",
+        "broker/replicas/leader/follower_watch.py",
         "                follower.was_at_end(self.fetched_at)\n",
         "                pass\n",
         _L + "TestSessions::test_fetches_of_an_idle_partition_are_fetches_of_the_follower",
@@ -254,14 +254,14 @@ REPLICATION = (
     ),
     Mutant(
         "damaged-replica-of-the-isr-made-anew",
-        "broker/replicas/local_failures.py",
+        "broker/replicas/log_dirs/local_failures.py",
         " or node_id in assigned.isr:\n",
         ":\n",
         _R + "TestDamage::test_a_damaged_replica_is_filled_again_once_nobody_counts_on_it",
     ),
     Mutant(
         "damaged-replica-of-the-elr-made-anew",
-        "broker/replicas/local_failures.py",
+        "broker/replicas/log_dirs/local_failures.py",
         "node_id not in assigned.elr or ",
         "True or ",
         _LOCAL + "test_it_is_not_given_up_while_the_elr_counts_on_it",
@@ -282,7 +282,7 @@ REPLICATION = (
     ),
     Mutant(
         "fetched-to-a-full-disk",
-        "broker/replicas/fetcher_manager.py",
+        "broker/replicas/fetchers/manager.py",
         " or self._partitions.local_failures.is_exhausted(partition):\n",
         ":\n",
         _LOCAL + "test_a_full_disk_has_others_lead_until_there_is_space",

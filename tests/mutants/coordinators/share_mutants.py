@@ -109,7 +109,7 @@ SHARE = (
     ),
     Mutant(
         "records-acquired-for-a-client-that-has-gone",
-        "broker/waiting.py",
+        "broker/event_loop/waiting.py",
         "        work, self._coroutine, self._then = self._coroutine, None, _ignore\n",
         "        work, self._then = None, _ignore\n",
         "tests/broker/share/test_cold_share_fetch.py::test_a_client_may_disconnect_meanwhile",

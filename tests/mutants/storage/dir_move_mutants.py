@@ -9,8 +9,8 @@ from tests.mutants.mutant import Mutant
 _ALTER = "tests/broker/replicas/test_alter_log_dirs.py"
 _EDGES = "tests/broker/replicas/test_dir_moves.py"
 _CRASHES = "tests/crash/test_broker_crashes.py::test_moves_between_log_directories_lose_nothing_in_any_crash"
-_MOVE = "broker/replicas/dir_move.py"
-_MOVES = "broker/replicas/dir_moves.py"
+_MOVE = "broker/replicas/log_dirs/dir_move.py"
+_MOVES = "broker/replicas/log_dirs/dir_moves.py"
 
 
 def _crashes(name: str, file: str, old: str, new: str, *, seed: int, states: int = 100) -> Mutant:
@@ -70,7 +70,7 @@ DIR_MOVES: Final = (
     ),
     Mutant(
         "copy-not-found-by-a-start",
-        "broker/builder.py",
+        "broker/start/builder.py",
         "    if broker.log_dirs.futures.directories:\n        broker.dir_moves.resume()\n",
         "",
         _ALTER + "::test_a_move_goes_on_after_a_restart",
@@ -91,7 +91,7 @@ DIR_MOVES: Final = (
     ),
     Mutant(
         "records-flushed-by-the-copy-are-never-acknowledged",
-        "broker/replicas/flush_policy.py",
+        "broker/replicas/flush/policy.py",
         "        self._request_flush = request_flush\n        request_flush(self)\n",
         "        self._request_flush = request_flush\n        if self.partition.log.unflushed:\n"
         "            request_flush(self)\n",
@@ -99,7 +99,7 @@ DIR_MOVES: Final = (
     ),
     Mutant(
         "flush-begun-in-the-former-directory",
-        "broker/replicas/flusher.py",
+        "broker/replicas/flush/flusher.py",
         "policy.is_held or not policy.is_flushed_by(self.request):\n            return None",
         "policy.is_held:\n            return None",
         _EDGES + "::test_a_flush_that_was_requested_in_the_former_directory_is_not_begun_there",

@@ -45,7 +45,7 @@ PLATFORMS = (
     ),
     Mutant(
         "inside-listener-printed-first",
-        "broker/ready.py",
+        "broker/start/ready.py",
         "return sorted(ways, key=lambda way: not way.is_local)",
         "return ways",
         _CONTAINER + "test_printed_configuration_has_a_block_for_each_listener_the_hosts_first",

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
+from barnabas.broker.start.builder import open_broker
 from barnabas.wire.errors import KafkaError
 from tests.simulation.node import PATHS, Errors, Node
 from tests.support.disks.faulty_disk import Fault

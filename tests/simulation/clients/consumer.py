@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages import fetch as f
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import offsets as o
 from tests.support.requests.fetch import Records, committed_records
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.groups import classic_groups as g
 from tests.simulation.clock import START_MS
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from barnabas.broker.loop import Loop
-from barnabas.broker.net.inter_broker import InterBroker
+from barnabas.broker.event_loop.loop import Loop
+from barnabas.broker.net.client.inter_broker import InterBroker
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
@@ -18,7 +18,7 @@ from barnabas.wire.messages import produce as p
 from tests.simulation.clock import START_MS
 
 if TYPE_CHECKING:
-    from barnabas.broker.net.outgoing import Peer, Transport
+    from barnabas.broker.net.client.outgoing import Peer, Transport
     from barnabas.coord.cluster.topic_image import PartitionImage
     from tests.simulation.cluster.network import ClusterNetwork
     from tests.simulation.environment import Environment

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.wire.messages import fetch as f
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import metadata as md
 from barnabas.wire.messages import produce as p
+from barnabas.wire.messages.groups import classic_groups as g
 from tests.simulation.broker.network import Link
 from tests.simulation.clients.producer import GROUP_KEY, TRANSACTION_KEY
 

@@ -18,7 +18,7 @@ from barnabas.broker.net.frame_buffers import FrameBuffers
 from barnabas.wire.types import chunk_bytes
 
 if TYPE_CHECKING:
-    from barnabas.broker.net.outgoing import Peer
+    from barnabas.broker.net.client.outgoing import Peer
     from tests.simulation.cluster.node import ClusterNode, Turning
     from tests.simulation.environment import Environment
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from barnabas.broker.builder import load_logs, open_member
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
-from barnabas.broker.controller_builder import open_controller
+from barnabas.broker.start.builder import load_logs, open_member
+from barnabas.broker.start.controller_builder import open_controller
 from barnabas.storage import layout
 from barnabas.wire.errors import KafkaError
 from tests.simulation.cluster.network import ClusterNetwork, Pipe, new_buffers
@@ -22,7 +22,7 @@ from tests.support.disks.survivors import Kind
 if TYPE_CHECKING:
     from barnabas.broker.cluster_member import ClusterMember, RemoteController
     from barnabas.broker.context import Broker
-    from barnabas.broker.net.outgoing import Peer, Transport
+    from barnabas.broker.net.client.outgoing import Peer, Transport
     from tests.simulation.environment import Environment
 
 CONTROLLER_ID = 3000

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.wire.messages import share_groups as g
+from barnabas.wire.messages.groups import share_groups as g
 from tests.simulation.cluster.links import DIRECTLY
 from tests.simulation.share.ledger import FINAL, RENEW, RecordPosition, acknowledgements
 

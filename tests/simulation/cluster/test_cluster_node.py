@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from barnabas.broker.replicas.leader_state import Proposal
-from barnabas.broker.replicas.leading import Leading
+from barnabas.broker.replicas.leader.leader_state import Proposal
+from barnabas.broker.replicas.leader.leading import Leading
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.storage.log import Log
 from barnabas.wire.messages import topics as tp

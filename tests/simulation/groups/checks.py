@@ -14,8 +14,8 @@ from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.consumer.records import CURRENT_ASSIGNMENT
 from barnabas.coord.machine import Moment
-from barnabas.wire.messages import coordinator_records as r
-from barnabas.wire.messages.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
+from barnabas.wire.messages.records import coordinator_records as r
+from barnabas.wire.messages.records.coordinator_records import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 from tests.simulation.broker.partition_model import Batch, Marker
 
 if TYPE_CHECKING:

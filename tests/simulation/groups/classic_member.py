@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages.consumer_protocol import (
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,

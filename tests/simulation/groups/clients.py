@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from barnabas.coord.groups.classic.group import ClassicGroup
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import offsets as o
 from tests.simulation.clients.consumer import Reader, committed_offsets
 from tests.simulation.clients.copies import copy_of, originals
 from tests.simulation.clients.producer import BACKOFF_S, GROUP_KEY, Abortable, Fenced, Producer, find_coordinator

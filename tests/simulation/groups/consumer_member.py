@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import consumer_groups as c
+from barnabas.wire.messages.groups import consumer_groups as c
 from tests.simulation.groups.classic_member import InstanceFenced
 
 if TYPE_CHECKING:

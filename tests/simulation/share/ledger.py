@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from barnabas.wire.messages import share_groups as g
+from barnabas.wire.messages.groups import share_groups as g
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from barnabas.wire.batches.records import iter_batches, iter_records
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import share_groups as g
+from barnabas.wire.messages.groups import share_groups as g
 from tests.simulation.clients.process import REQUEST_TIMEOUT_S
 from tests.simulation.share.ledger import ACCEPT, REJECT, RELEASE, RENEW
 

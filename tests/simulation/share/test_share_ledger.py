@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.wire.messages import share_groups as g
+from barnabas.wire.messages.groups import share_groups as g
 from tests.simulation.broker.network import Link, Wire
 from tests.simulation.broker.world import World
 from tests.simulation.share.ledger import RELEASE, Locked, ShareLedger

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from barnabas.storage.producers.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
 from barnabas.storage.producers.producer_state import ProducerState
 from barnabas.wire.batches.crc import crc32c
-from barnabas.wire.messages.log_records import ProducerSnapshot
+from barnabas.wire.messages.records.log_records import ProducerSnapshot
 from tests.storage.producers.producer_driver import BIG, full_replay, send, snapshot_fields
 from tests.support.logs.log_driver import (
     PROPERTY,

@@ -20,10 +20,10 @@ import trio
 
 from barnabas.broker.config.load import load_options
 from barnabas.broker.config.options import ServeOptions
-from barnabas.broker.logging_setup import KafkaFormatter
 from barnabas.broker.server import EXIT_FAILED, EXIT_MISTAKE, EXIT_OK
 from barnabas.broker.server import Server as Broker
-from barnabas.broker.start_errors import StartError
+from barnabas.broker.start.logging_setup import KafkaFormatter
+from barnabas.broker.start.start_errors import StartError
 from barnabas.broker.world import World
 from barnabas.storage.files import Files
 from barnabas.wire.configdef import ConfigError

@@ -36,7 +36,7 @@ from barnabas.wire.messages.log_dirs import (
     AssignReplicasToDirsRequestPartitionData,
     AssignReplicasToDirsRequestTopicData,
 )
-from barnabas.wire.messages.metadata_records import FeatureLevelRecord
+from barnabas.wire.messages.records.metadata_records import FeatureLevelRecord
 from barnabas.wire.messages.replication import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,

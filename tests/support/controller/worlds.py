@@ -22,7 +22,7 @@ from barnabas.storage.log_config import check_topic_configs
 from barnabas.storage.topic_keys import SYNONYMS, TOPIC_KEYS
 from barnabas.wire import configdef
 from barnabas.wire.configdef import ConfigKey
-from barnabas.wire.messages.metadata_records import BrokerEndpoint
+from barnabas.wire.messages.records.metadata_records import BrokerEndpoint
 from barnabas.wire.messages.topics import (
     CreatableTopic,
     CreatableTopicConfig,

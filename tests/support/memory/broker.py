@@ -9,12 +9,12 @@ from typing import Any, TypeVar, cast
 
 from barnabas.broker.apis.dispatcher import LARGE_REQUEST_BYTES, Dispatcher
 from barnabas.broker.apis.registry import BROKER
-from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
 from barnabas.broker.context import Broker
 from barnabas.broker.net.connection import Connection
 from barnabas.broker.net.frame_buffers import FrameBuffers
+from barnabas.broker.start.builder import open_broker
 from barnabas.storage.files import Files
 from barnabas.wire.batches.records import BatchBuilder
 from barnabas.wire.errors import ProtocolError

@@ -12,7 +12,7 @@ from typing import Any
 from barnabas.coord.cluster.local_controller import Outcome
 from barnabas.coord.cluster.topic_image import PartitionImage
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages import metadata_records as m
+from barnabas.wire.messages.records import metadata_records as m
 from barnabas.wire.schema import Message
 from barnabas.wire.types import Uuid
 from tests.support.memory.broker import Client, MemoryBroker

@@ -9,7 +9,7 @@ from typing import Any
 from barnabas.broker.apis.registry import CONTROLLER
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
-from barnabas.broker.controller_builder import open_controller
+from barnabas.broker.start.controller_builder import open_controller
 from barnabas.coord.cluster.node_records import SUPPORTED_FEATURES as FEATURES
 from barnabas.wire.messages.cluster import (
     BrokerHeartbeatRequest,

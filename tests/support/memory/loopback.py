@@ -11,13 +11,13 @@ from typing import Any
 import trio
 
 from barnabas.broker.apis.dispatcher import Dispatcher
-from barnabas.broker.builder import open_broker
 from barnabas.broker.config.listeners import Endpoint
 from barnabas.broker.config.load import load
-from barnabas.broker.disk_threads import DiskThreads
+from barnabas.broker.event_loop.disk_threads import DiskThreads
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.reactor import Reactor
+from barnabas.broker.start.builder import open_broker
 from barnabas.broker.world import World
 from barnabas.wire.frame import encode_request, parse_response_header
 from barnabas.wire.messages.api_versions import ApiVersionsRequest

@@ -9,7 +9,7 @@ from typing import Any
 
 from barnabas.broker.security.sasl_listener import SaslListener
 from barnabas.coord.security.scram import SCRAM_MECHANISMS
-from barnabas.wire.messages.sasl import (
+from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     SaslAuthenticateRequest,

@@ -227,14 +227,20 @@ def _serve(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def _import_everything() -> None:
     """What a broker imports for its start and after it."""
-    from barnabas.broker import warm_up
     from barnabas.broker.apis.registry import BROKER_APIS, CONTROLLER_APIS
+    from barnabas.broker.start import warm_up
     from barnabas.cli import serve  # noqa: F401
     from barnabas.supervise.members import import_the_broker
 
     import_the_broker()
     apis = {**BROKER_APIS, **CONTROLLER_APIS}.values()
-    names = ["broker.builder", "broker.controller_builder", "broker.net.outgoing", "broker.ready", *warm_up.LATE]
+    names = [
+        "broker.start.builder",
+        "broker.start.controller_builder",
+        "broker.net.client.outgoing",
+        "broker.start.ready",
+        *warm_up.LATE,
+    ]
     for _ in warm_up.import_all([*names, *(f"broker.apis.{name}" for name in dict.fromkeys(apis))]):
         pass
 

@@ -17,7 +17,7 @@ from barnabas.wire.codec.fields import Field, StructBase, parse_versions
 from barnabas.wire.frame import message_for
 from barnabas.wire.messages.cluster import UpdateFeaturesRequest
 from barnabas.wire.messages.configs import AlterConfigsRequest, IncrementalAlterConfigsRequest
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 from barnabas.wire.messages.topics import CreatePartitionsRequest, CreateTopicsRequest
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ONE_UUID, ZERO_UUID

@@ -8,27 +8,27 @@ from typing import Any
 
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.wire.api_keys import ApiKey
-from barnabas.wire.messages import acls as a
 from barnabas.wire.messages import cluster as cl
 from barnabas.wire.messages import configs as c
-from barnabas.wire.messages import consumer_groups as cg
 from barnabas.wire.messages import fetch as f
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
 from barnabas.wire.messages import log_dirs as ld
 from barnabas.wire.messages import metadata as md
-from barnabas.wire.messages import offsets as o
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import quotas as q
 from barnabas.wire.messages import raft as r
 from barnabas.wire.messages import replication as rp
-from barnabas.wire.messages import sasl as s
-from barnabas.wire.messages import share_groups as sg
-from barnabas.wire.messages import share_state as ss
-from barnabas.wire.messages import streams_groups as st
-from barnabas.wire.messages import tokens as tk
 from barnabas.wire.messages import topics as tp
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import consumer_groups as cg
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups import share_groups as sg
+from barnabas.wire.messages.groups import share_state as ss
+from barnabas.wire.messages.groups import streams_groups as st
+from barnabas.wire.messages.security import acls as a
+from barnabas.wire.messages.security import sasl as s
+from barnabas.wire.messages.security import tokens as tk
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.schema import Message
 from tests.support.memory.broker import batch

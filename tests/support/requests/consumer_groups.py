@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import consumer_groups as c
+from barnabas.wire.messages.groups import consumer_groups as c
 from tests.support.waiting import wait_for
 
 E = ErrorCode

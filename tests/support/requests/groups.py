@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from barnabas.wire.errors import ErrorCode as E
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups import offsets as o
 
 
 def find(client, key="g"):

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.frame import message_for, request_header_version, response_header_version
-from barnabas.wire.messages.groups import FindCoordinatorRequest
+from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.topics import CreatableTopic, CreateTopicsRequest, DeleteTopicsRequest

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from barnabas.wire.messages import groups as g
 from barnabas.wire.messages import list_offsets as lo
 from barnabas.wire.messages import produce as p
 from barnabas.wire.messages import transactions as t
+from barnabas.wire.messages.groups import classic_groups as g
 from tests.support.memory.broker import batch
 
 FEW = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}

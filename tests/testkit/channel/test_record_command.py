@@ -24,7 +24,7 @@ from barnabas.kit.cassette.text import HEADER, read
 from barnabas.testing import Broker, Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.headers import RequestHeader
-from barnabas.wire.messages.sasl import SaslHandshakeRequest
+from barnabas.wire.messages.security.sasl import SaslHandshakeRequest
 from tests.support.sockets import is_ended_by_peer
 from tests.support.waiting import wait_for
 

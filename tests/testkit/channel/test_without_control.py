@@ -15,8 +15,8 @@ from confluent_kafka import Consumer, Producer
 
 from barnabas.broker.apis.dispatcher import Dispatcher
 from barnabas.broker.config.load import load
-from barnabas.broker.disk_threads import DiskThreads
-from barnabas.broker.loop import Loop
+from barnabas.broker.event_loop.disk_threads import DiskThreads
+from barnabas.broker.event_loop.loop import Loop
 from barnabas.broker.server import Server
 from barnabas.broker.world import wall_clock_ms
 from barnabas.cli.serve.run import serve_options

@@ -10,7 +10,7 @@ import pytest
 
 from barnabas.client.connection import NodeConnection
 from barnabas.testing import Cluster
-from barnabas.wire.messages import share_groups as g
+from barnabas.wire.messages.groups import share_groups as g
 from barnabas.wire.types import Uuid, uuid_from_text
 
 LIMIT_S = 60.0

@@ -7,7 +7,7 @@ from typing import Any
 
 from barnabas.testing import Cluster
 from barnabas.wire.batches.records import build_batch
-from barnabas.wire.messages.groups import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from barnabas.wire.messages.groups.classic_groups import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from barnabas.wire.types import Uuid, uuid_from_text
 from tests.testkit.raw import Raw

@@ -14,7 +14,7 @@ from barnabas.kit.traffic.faults.rules import Condition
 from barnabas.kit.traffic.names import places
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -30,7 +30,7 @@ from barnabas.wire.batches.records import (
     set_log_append_time,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.log_records import EndTxnMarker
+from barnabas.wire.messages.records.log_records import EndTxnMarker
 from tests.support.cases import for_each
 
 LINES = (Path(__file__).parents[2] / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()

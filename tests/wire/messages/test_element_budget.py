@@ -7,7 +7,7 @@ import pytest
 from barnabas.wire.codec.fields import StructBase
 from barnabas.wire.codec.runtime import unknown_tags
 from barnabas.wire.errors import TooManyElements
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

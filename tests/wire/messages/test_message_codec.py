@@ -18,11 +18,11 @@ from barnabas.wire.messages.fetch import (
     FetchResponseLeaderIdAndEpoch,
     FetchResponsePartitionData,
 )
-from barnabas.wire.messages.groups import HeartbeatRequest
+from barnabas.wire.messages.groups.classic_groups import HeartbeatRequest
 from barnabas.wire.messages.headers import RequestHeader
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from barnabas.wire.messages.metadata_records import BrokerRegistrationChangeRecord, TopicRecord
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.records.metadata_records import BrokerRegistrationChangeRecord, TopicRecord
 from barnabas.wire.schema import Message
 from barnabas.wire.types import ZERO_UUID
 from barnabas.wire.varint import encode_unsigned_varint

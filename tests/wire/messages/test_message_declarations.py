@@ -180,7 +180,7 @@ def test_importing_declarations_imports_neither_construct_nor_other_families() -
     """Importing construct is slow: a broker imports it at the first request, not at start."""
     code = (
         "import sys; import barnabas.wire.frame, barnabas.wire.messages.produce\n"
-        "heavy = {'construct', 'dataclasses', 'inspect', 'json', 'barnabas.wire.messages.acls'}\n"
+        "heavy = {'construct', 'dataclasses', 'inspect', 'json', 'barnabas.wire.messages.security.acls'}\n"
         "heavy.add('barnabas.wire.codec.composites')\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -17,7 +17,7 @@ from barnabas.wire.errors import KafkaError, ProtocolError
 from barnabas.wire.frame import message_for, parse_request_header, parse_response_header
 from barnabas.wire.messages.configs import DescribeConfigsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
-from barnabas.wire.messages.metadata_records import RegisterBrokerRecord
+from barnabas.wire.messages.records.metadata_records import RegisterBrokerRecord
 from barnabas.wire.messages.topics import DeleteTopicsRequest, ElectLeadersRequest
 from barnabas.wire.registry import all_messages
 from barnabas.wire.schema import Message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from barnabas.wire.messages.coordinator_records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
+from barnabas.wire.messages.records.coordinator_records import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 
 KAFKAS = bytes.fromhex("00000872646b61666b610b2f3132372e302e302e3102027401000493e00001000100")
 MEMBER = ConsumerGroupMemberMetadataValue(

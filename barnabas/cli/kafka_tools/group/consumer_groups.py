@@ -17,7 +17,7 @@ from barnabas.client.groups.consumer_groups import commit_offsets, committed, de
 from barnabas.client.groups.views import consumer_group_for_tools
 from barnabas.client.offsets import TopicPartition, end_offsets
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import ListedGroup
+from barnabas.wire.messages.groups.classic_groups import ListedGroup
 
 PURPOSE = (
     "This tool helps to list all consumer groups, describe a consumer group, delete consumer group info, or reset "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
-from barnabas.broker.waiting import outcome_of
+from barnabas.broker.event_loop.waiting import outcome_of
 from barnabas.coord.cluster.partitions.leader_elections import ElectionType, needs_election
 from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.names import ERROR_FIELDS, PARTITION, TOPIC, TOPIC_ID, Place, places, shape_of

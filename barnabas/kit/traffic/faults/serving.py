@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from barnabas.broker.event_loop.waiting import Future, outcome_of
 from barnabas.broker.security.mute import mute
-from barnabas.broker.waiting import Future, outcome_of
 from barnabas.kit.traffic.decoding import decoded
 from barnabas.kit.traffic.details import bytes_of
 from barnabas.kit.traffic.faults.item_errors import ItemErrors

@@ -8,7 +8,7 @@ from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.machine import Moment
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.coordinator_records import GroupMetadataValue
+from barnabas.wire.messages.records.coordinator_records import GroupMetadataValue
 from tests.coord.groups.group_driver import LATEST, OLD, Driver
 from tests.support.cases import for_each
 

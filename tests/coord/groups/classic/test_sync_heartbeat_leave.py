@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.groups import SyncGroupRequest
+from barnabas.wire.messages.groups.classic_groups import SyncGroupRequest
 from tests.coord.groups.group_driver import OLD
 from tests.support.cases import for_each
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coord.groups.consumer.regex_resolution import STEP_PAUSE_S
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.settings import GroupSettings
-from barnabas.wire.messages import consumer_groups as c
+from barnabas.wire.messages.groups import consumer_groups as c
 from tests.coord.groups.cluster_driver import ClusterDriver, GroupTopics
 from tests.coord.groups.modern.modern_client import ModernClient
 

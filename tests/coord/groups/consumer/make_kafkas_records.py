@@ -19,8 +19,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from barnabas.wire.messages import groups as g
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.groups import classic_groups as g
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 from tests.support.processes.kafka import KafkaServer
 from tests.support.requests.consumer_groups import beat, describe, given, join
 from tests.support.requests.raw_client import RawClient

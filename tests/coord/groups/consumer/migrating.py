@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coord.groups.classic.states import GroupState
 from barnabas.coord.groups.consumer.embedded_protocol import read_assignment
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.consumer_protocol import (
+from barnabas.wire.messages.groups.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,
     ConsumerProtocolSubscription,

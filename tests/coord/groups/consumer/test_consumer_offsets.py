@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.coord.groups.context import ClientContext
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import offsets as o
+from barnabas.wire.messages.groups import offsets as o
 from tests.coord.groups.cluster_driver import GroupTopics, topic_id
 from tests.coord.groups.consumer.consumer_driver import Client, ConsumerDriver, settle
 

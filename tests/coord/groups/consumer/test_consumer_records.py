@@ -20,7 +20,7 @@ from barnabas.coord.groups.modern.metadata_hash import group_hash
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.topics import Topic
 from barnabas.coord.machine import CoordinatorRecord
-from barnabas.wire.messages import coordinator_records as r
+from barnabas.wire.messages.records import coordinator_records as r
 from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
 from tests.support.cases import for_each

@@ -52,7 +52,7 @@ class TestRequests:
         assert driver.coordinator.groups == {}
 
     def test_a_join_without_partitions_is_an_invalid_request(self, driver):
-        from barnabas.wire.messages.consumer_groups import ConsumerGroupHeartbeatRequest
+        from barnabas.wire.messages.groups.consumer_groups import ConsumerGroupHeartbeatRequest
 
         request = ConsumerGroupHeartbeatRequest(
             group_id="g", member_id="m", rebalance_timeout_ms=1, subscribed_topic_names=["t"]

@@ -15,7 +15,7 @@ from barnabas.coord.groups.consumer.group import ConsumerGroup
 from barnabas.coord.groups.consumer.states import ConsumerGroupState
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+from barnabas.wire.messages.groups.consumer_protocol import ConsumerProtocolSubscription
 from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.consumer.consumer_driver import ConsumerDriver, given
 from tests.coord.groups.consumer.migrating import EAGER, assignment, classic_group, new_driver, read, subscription

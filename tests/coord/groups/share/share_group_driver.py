@@ -8,7 +8,7 @@ from __future__ import annotations
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.share.tasks import InitializeStates
-from barnabas.wire.messages import share_groups as s
+from barnabas.wire.messages.groups import share_groups as s
 from tests.coord.groups.cluster_driver import ClusterDriver, GroupTopics
 
 V1 = ClientContext("client", "/127.0.0.1", 1)

@@ -8,7 +8,7 @@ from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.share.state_partitions import StatePartitions
 from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.offsets import (
+from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from barnabas.coord.groups.context import ClientContext
 from barnabas.coord.groups.settings import GroupSettings
 from barnabas.coord.groups.streams.tasks import Task, Tasks, read_tasks, write_tasks
-from barnabas.wire.messages import streams_groups as s
+from barnabas.wire.messages.groups import streams_groups as s
 from tests.coord.groups.cluster_driver import ClusterDriver, GroupTopics
 from tests.coord.groups.modern.modern_client import ModernClient
 

@@ -10,8 +10,8 @@ from barnabas.coord.groups.streams.internal_topics import Status
 from barnabas.coord.groups.streams.states import StreamsGroupState
 from barnabas.coord.groups.streams.tasks import Tasks
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages import offsets as o
-from barnabas.wire.messages import streams_groups as s
+from barnabas.wire.messages.groups import offsets as o
+from barnabas.wire.messages.groups import streams_groups as s
 from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.group_driver import LATEST
 from tests.coord.groups.streams.streams_driver import (

@@ -1,0 +1,1 @@
+"""Polling of sockets: epoll on Linux, elsewhere a selector."""

@@ -1,0 +1,1 @@
+"""What a leader keeps of followers and readers: ISR, high watermark, waits for offsets, fetch sessions."""

@@ -1,0 +1,1 @@
+"""Log directories: replicas that move between them, and replicas that a failed or full one cannot serve."""

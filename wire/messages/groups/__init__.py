@@ -1,0 +1,1 @@
+"""Groups of each kind: membership, committed offsets, the state of share partitions, the consumers' own protocol."""

@@ -1,0 +1,1 @@
+"""ACLs, SASL with SCRAM credentials, delegation tokens."""
