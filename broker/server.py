@@ -96,7 +96,7 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
             async with trio.open_nursery() as nursery:
                 server.run_in(nursery)
                 if await server.has_joined(signals) and await server.has_started(options.companion, nursery):
-                    server.announce(ready_file, in_container=options.in_container)
+                    server.announce(ready_file, in_container=options.in_container, also_ready=options.also_ready)
                     _tune_garbage_collection()
                     warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
                     await server.wait_for_stop(signals)
@@ -476,14 +476,14 @@ class Server:
         apis = {**(BROKER_APIS if self.addresses else {}), **(CONTROLLER_APIS if self.controller_addresses else {})}
         return apis.values() if self._remote is None else [*apis.values(), FORWARDING]
 
-    def announce(self, ready_file: str | None, *, in_container: bool) -> None:
-        """Announce that the process serves: ready file and ready line. An error is kept in `mistake`."""
+    def announce(self, ready_file: str | None, *, in_container: bool, also_ready: str = "") -> None:
+        """Announce that the process serves: ready file and ready lines. An error is kept in `mistake`."""
         try:
-            self._announce(ready_file, in_container=in_container)
+            self._announce(ready_file, in_container=in_container, also_ready=also_ready)
         except ConfigError as error:
             self.mistake = error
 
-    def _announce(self, ready_file: str | None, *, in_container: bool) -> None:
+    def _announce(self, ready_file: str | None, *, in_container: bool, also_ready: str) -> None:
         config = self.config
         if self.addresses:
             announce(
@@ -494,6 +494,7 @@ class Server:
                 in_container=in_container,
                 protocols=config.security_protocols,
                 secured=self.secured,
+                also_ready=also_ready,
             )
         else:
             announce_controller(config.node_id, self.controller_addresses, ready_file)

@@ -2,42 +2,108 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+import socket
+from typing import TYPE_CHECKING
 
 import click
 
-from barnabas.cli.connect.security import security
+from barnabas.cli.connect.security import security, security_properties
+from barnabas.cli.connect.settings import SettingsError
 from barnabas.cli.options.parameters import bootstrap_option
 from barnabas.cli.serve import UsageError, host_and_port
 from barnabas.client.cluster import parse_addresses
+from barnabas.console.listening import CannotListen, listen, url
+
+if TYPE_CHECKING:
+    pass
 
 LISTEN = "127.0.0.1:8080"
+CONTROL_VARIABLE = "BARNABAS_CONSOLE_CONTROL"
+"""What a control file has, from `serve --control --console`."""
 
 
 @click.command()
 @bootstrap_option
-@click.option("--listen", metavar="HOST:PORT", default=LISTEN, show_default=True, help="Address of the pages.")
+@click.option("--listen", "address", metavar="HOST:PORT", default=LISTEN, show_default=True, help="Where it serves.")
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
+@click.option(
+    "--data-dir",
+    metavar="DIR",
+    help="The directory of 'serve --brokers N': nodes are started, stopped and killed from the pages.",
+)
+@click.option("--control-file", metavar="FILE", help="The file that 'serve --control --control-file FILE' has written.")
 @click.option("--end-with-stdin", is_flag=True, help="Stop when standard input ends.")
-def console(*, bootstrap: str, listen: str, read_only: bool, end_with_stdin: bool) -> int:
+@click.option("--socket", "descriptor", type=int, hidden=True, help="A socket that listens, from 'serve --console'.")
+def console(
+    *,
+    bootstrap: str,
+    address: str,
+    read_only: bool,
+    data_dir: str | None,
+    control_file: str | None,
+    end_with_stdin: bool,
+    descriptor: int | None,
+) -> int:
     """Serve pages to look at a cluster and to change it, and a JSON API under /api."""
-    from barnabas.console.server import CannotListen, run
+    from barnabas.console.server import run
     from barnabas.console.settings import Settings
 
+    host, port = _address(address)
     try:
-        host, port = host_and_port(listen)
+        properties = security_properties()
         parse_addresses(bootstrap)
-    except UsageError as error:
-        raise click.UsageError(str(error)) from None
+        settings = Settings(
+            bootstrap,
+            host,
+            port,
+            security=None if is_for_log_in(properties) else security(),
+            properties=properties,
+            read_only=read_only,
+            control=_control(control_file),
+            data_dir=data_dir,
+        )
+        listener = listen(host, port) if descriptor is None else socket.socket(fileno=descriptor)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-b") from None
-    logging.basicConfig(level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
-    settings = Settings(bootstrap, host, port, security=security(), read_only=read_only)
-    try:
-        return run(settings, on_ready=_ready, ends_with_stdin=end_with_stdin)
     except CannotListen as error:
+        raise click.UsageError(str(error)) from None
+    logging.basicConfig(level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
+    with listener:
+        if descriptor is None:
+            click.echo(f"Console: {url(host, listener.getsockname()[1])}")
+        return run(settings, listener, ends_with_stdin=end_with_stdin)
+
+
+def is_for_log_in(properties: dict[str, str]) -> bool:
+    """Whether the keys say SASL but no user: then each user of the pages logs in."""
+    from barnabas.client.security.keys import security_key
+
+    keys = {security_key(word): value for word, value in properties.items()}
+    has_user = keys.keys() & {"sasl.username", "sasl.jaas.config"}
+    return keys.get("security.protocol", "").upper().startswith("SASL") and not has_user
+
+
+def _address(text: str) -> tuple[str, int]:
+    try:
+        return host_and_port(text)
+    except UsageError as error:
         raise click.UsageError(str(error)) from None
 
 
-def _ready(url: str) -> None:
-    click.echo(f"Console on {url}")
+def _control(file: str | None) -> tuple[str, str] | None:
+    """Address and token of the control channel."""
+    try:
+        if file is not None:
+            with open(file, encoding="utf-8") as content:
+                text = content.read()
+        else:
+            text = os.environ.pop(CONTROL_VARIABLE, "")
+        values = json.loads(text) if text else None
+        return None if values is None else (values["control"], values["token"])
+    except OSError as error:
+        raise SettingsError(f"--control-file {file}: {(error.strerror or str(error)).lower()}") from None
+    except (ValueError, KeyError, TypeError):
+        raise SettingsError(f"--control-file {file} is not a file of 'serve --control-file'") from None

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 OURS, KAFKA = "ours", "kafka"
 MAX_BROKERS = 99
 """More on one machine is a mistake of the command line."""
+
+
+class Companion(Protocol):
+    """A process that is started beside a cluster when it serves, and ends with it (`--console`)."""
+
+    also_ready: str
+    """What is written to stdout below the ready line."""
+
+    def start(self, bootstrap: str, data_dir: str) -> None:
+        """Start the process, for the cluster at these addresses."""
+
+    def descriptors(self) -> list[int]:
+        """The descriptors that no node may inherit."""
+
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when the process ends."""
+
+    def sentence_of_end(self) -> str:
+        """That the process has ended, with how."""
+
+    def end(self) -> None:
+        """End the process and wait for its end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +58,4 @@ class ClusterOptions:
     """Whether a node that dies is started again."""
     controllers: str = OURS
     """`ours`: one controller of Barnabas; `kafka`: three of Apache Kafka's."""
+    companion: Companion | None = None

@@ -125,7 +125,9 @@ class Supervisor:
         return self._exit_code
 
     def close(self) -> None:
-        """Close the control socket and release the directory's lock."""
+        """End the companion, close the control socket and release the directory's lock."""
+        if self.options.companion is not None:
+            self.options.companion.end()
         self._selector.close()
         self._listener.close()
         control.remove(self.state.control, self.directory)
@@ -182,6 +184,7 @@ class Supervisor:
         """Start a node's process; `command` is the subcommand of `barnabas cluster` that asked for it."""
         mine = [self._wake_read, self._wake_write, self._listener.fileno(), *self._requests.descriptors()]
         mine += [*self._lock.descriptors(), self._selector.fileno()]
+        mine += self.options.companion.descriptors() if self.options.companion is not None else []
         self._commands[node.node_id] = command
         self._restarts.pop(node.node_id, None)
         node.starts += 1
@@ -307,9 +310,24 @@ class Supervisor:
         who = f"[KafkaServer cluster={self.state.cluster_id}]"
         sys.stdout.write(
             f"[{now}] INFO {who} started on {bound} (kafka.server.KafkaServer)\n"
+            + self._start_companion(dial)
             + CLIENT_CONFIGURATION.format(clients=clients, dial=dial)
         )
         sys.stdout.flush()
+
+    def _start_companion(self, bootstrap: str) -> str:
+        """Start the process that serves beside the cluster; what it adds to the ready lines."""
+        companion = self.options.companion
+        if companion is None:
+            return ""
+
+        def ended() -> None:
+            self._selector.unregister(companion)
+            note(f"barnabas serve: {companion.sentence_of_end()}")
+
+        companion.start(bootstrap, self.directory)
+        self._selector.register(companion, selectors.EVENT_READ, ended)
+        return companion.also_ready
 
     def _enforce_deadlines(self) -> None:
         now = time.monotonic()

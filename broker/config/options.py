@@ -35,11 +35,12 @@ class ServeOptions:
     `sets` has the config keys of the command line: from `--set`, `--listen` (listeners) and `--data-dir` (log.dirs).
     `environment` is the whole environment of the process. `defaults` are weaker than every setting of the user;
     `is_temporary`: the process that starts this node removes the data at the end. A supervisor of a cluster sets both.
-    `secured` is there with `--secure`, `companion` with `--control`, and so is `prepare`, which is given the `Server`
-    before it starts.
+    `secured` is there with `--secure`, `companion` with `--control` and `--console`, `prepare`, which is given the
+    `Server` before it starts, with `--control`. `also_ready` is written to stdout below the ready line.
     """
 
     __slots__ = (
+        "also_ready",
         "companion",
         "config_file",
         "defaults",
@@ -71,7 +72,9 @@ class ServeOptions:
         secured: Secured | None = None,
         companion: Companion | None = None,
         prepare: Callable[[Any], None] | None = None,
+        also_ready: str = "",
     ) -> None:
+        self.also_ready = also_ready
         self.companion = companion
         self.prepare = prepare
         self.sets: Mapping[str, str] = {} if sets is None else sets

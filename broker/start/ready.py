@@ -57,10 +57,12 @@ def announce(
     in_container: bool = False,
     protocols: Mapping[str, str] | None = None,
     secured: Secured | None = None,
+    also_ready: str = "",
 ) -> None:
     """Write the ready file, then the ready line and client examples for each listener to stdout.
 
-    `protocols` has the security protocols of the listeners, `secured` has the examples of `--secure`. The ready line
+    `protocols` has the security protocols of the listeners, `secured` has the examples of `--secure`, `also_ready` is
+    what else is ready, and stands between the ready line and the examples. The ready line
     is logged first, since a process that waits for it may read the log; not if stdout and stderr are the same file,
     such as one terminal. ConfigError if a file cannot be written.
     """
@@ -73,6 +75,7 @@ def announce(
     sys.stdout.write(
         f"[{_now()}] INFO [KafkaServer id={node_id}] started on {bound} (Kafka Server started; "
         "Transitioning from RECOVERY to RUNNING; Started Kafka API server) (kafka.server.KafkaServer)\n"
+        + also_ready
         + "".join(examples)
     )
     sys.stdout.flush()

@@ -37,7 +37,7 @@ def security(properties: Mapping[str, str] | None = None) -> Security | None:
     `properties` are keys of the command's own options.
     """
     try:
-        merged = _properties() | dict(properties or {})
+        merged = security_properties() | dict(properties or {})
         if not merged:
             return None
         from barnabas.client.security.settings import security_from
@@ -47,7 +47,8 @@ def security(properties: Mapping[str, str] | None = None) -> Security | None:
         raise SettingsError(str(error)) from None
 
 
-def _properties() -> dict[str, str]:
+def security_properties() -> dict[str, str]:
+    """The keys of TLS and SASL of this command: from a file, the profile and `-X`. `SettingsError`, ValueError."""
     path, source = setting_with_source("command-config")
     of_profile = {key: str(value) for key, value in profile_settings().items() if is_security_key(key)}
     chosen = {} if path and source == "environment" else of_profile

@@ -10,14 +10,16 @@ import argparse
 import gc
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from barnabas.cli.serve import UsageError, host_and_port, sets
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
 if TYPE_CHECKING:
-    from barnabas.broker.config.options import ServeOptions
+    from barnabas.broker.config.options import Companion, ServeOptions
+    from barnabas.cli.serve.console import ConsoleProcess
+    from barnabas.kit.channel.host import Host
 
 EXIT_USAGE = 2
 ABOUT = """\
@@ -42,6 +44,8 @@ class _Parser(argparse.ArgumentParser):
 class _StoreOnce(argparse.Action):
     """Stores a value; a second one and an empty one are errors."""
 
+    may_be_empty = False
+
     def __call__(
         self,
         parser: argparse.ArgumentParser,  # noqa: ARG002 - argparse's signature
@@ -51,9 +55,15 @@ class _StoreOnce(argparse.Action):
     ) -> None:
         if getattr(namespace, self.dest) is not None:
             raise argparse.ArgumentError(self, "given twice")
-        if not values:
+        if not values and not self.may_be_empty:
             raise argparse.ArgumentError(self, f"needs a value: {self.metavar or self.option_strings[0]}")
         setattr(namespace, self.dest, values)
+
+
+class _Once(_StoreOnce):
+    """Stores a value that may be left out."""
+
+    may_be_empty = True
 
 
 def serve(arguments: Sequence[str]) -> int:
@@ -100,6 +110,7 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         from barnabas.cli.serve.secure import secure
 
         secured = secure(args, keys, environment)
+    console = None if args.console is None else _console(args)
     options = ServeOptions(
         sets=keys,
         config_file=args.config,
@@ -109,7 +120,9 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         log_level=args.log_level,
         in_container=args.in_container,
         secured=secured,
+        also_ready="" if console is None else console.also_ready,
     )
+    host = None
     if args.control is not None:
         from barnabas.kit.channel.host import Host
 
@@ -118,7 +131,26 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
         options.prepare, options.companion = host.prepare, host
     elif args.control_file or args.end_with_stdin:
         raise UsageError(f"{'--control-file' if args.control_file else '--end-with-stdin'} is for --control")
+    if console is not None:
+        options.companion = console.beside if host is None else _both(host, console)
     return options
+
+
+def _console(args: argparse.Namespace) -> ConsoleProcess:
+    """Listen for the console. UsageError if its address is wrong or taken."""
+    from barnabas.cli.serve.console import DEFAULT, IN_CONTAINER, ConsoleProcess
+
+    return ConsoleProcess(args.console or (IN_CONTAINER if args.in_container else DEFAULT))
+
+
+def _both(host: Host, console: ConsoleProcess) -> Companion:
+    """The control channel and the console, which is told where the channel is."""
+
+    async def start(server: Any, nursery: Any) -> None:
+        await host(server, nursery)
+        await console.beside(server, nursery, host.published)
+
+    return start
 
 
 def _check(options: ServeOptions) -> int:
@@ -142,6 +174,10 @@ def _serve_cluster(args: argparse.Namespace) -> int:
     from barnabas.cli.serve.cluster import cluster_options
 
     options = cluster_options(args, os.environ)
+    if args.console is not None:
+        from dataclasses import replace
+
+        options = replace(options, companion=_console(args))
     gc.disable()
     from barnabas.supervise.supervisor import run
 
@@ -187,6 +223,15 @@ def parser() -> _Parser:
         "dev: replication factors are lowered to the number of brokers, and the first rebalance has no delay; "
         "kafka: Kafka's defaults unchanged, which a broker with process.roles=broker always has. [dev]",
         ("dev", "kafka"),
+    )
+    parser.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        nargs="?",
+        const="",
+        action=_Once,
+        help="Serve pages to look at the broker and to change it, from a process of its own; port 0 takes a free one. "
+        "[127.0.0.1:8080]",
     )
     option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
     option(

@@ -65,6 +65,7 @@ class Host:
         self._clusters: Clusters
         self._nursery: trio.Nursery
         self._own: VirtualCluster | None = None
+        self._published = ""
         self._certificates: Certificates | None = None
 
     def prepare(self, server: Server) -> None:
@@ -110,11 +111,11 @@ class Host:
     def _publish(self, own: VirtualCluster, address: str) -> None:
         """Write address and token to the file that the parent process reads."""
         logger.info("The control channel is at http://%s", address)
-        if self._file is None:
-            return
-        text = json.dumps(
+        text = self._published = json.dumps(
             {"control": f"http://{address}", "token": self._token, "bootstrap": own.bootstrap, "pid": os.getpid()}
         )
+        if self._file is None:
+            return
         temporary = Path(f"{self._file}.{os.getpid()}")
         try:
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -123,6 +124,10 @@ class Host:
             temporary.replace(self._file)
         except OSError as error:
             raise StartError(f"Cannot write the control file {self._file}: {error.strerror}") from error
+
+    def published(self) -> str:
+        """What a control file has: JSON with the channel's address and token. Empty before the start."""
+        return self._published
 
     async def answer(self, method: str, path: str, values: dict[str, Any]) -> object:
         """Answer a request of the channel. ControlError if it is refused."""

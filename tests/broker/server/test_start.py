@@ -21,6 +21,7 @@ NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
     *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
+    *("anyio", "jinja2", "msgspec", "starlette", "uvicorn", "barnabas.console", "barnabas.cli.serve.console"),
     *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),
     *(
         "barnabas.broker.config.config_schema",

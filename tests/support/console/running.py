@@ -12,8 +12,8 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from barnabas.console.app import create_app
-from barnabas.console.server import listen
+from barnabas.console.listening import listen
+from barnabas.console.server import configuration
 from barnabas.console.settings import Settings
 from tests.support.waiting import wait_for
 
@@ -23,10 +23,9 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 class RunningConsole:
     """A console that serves, with a client that keeps cookies and follows redirects."""
 
-    def __init__(self, settings: Settings, url: str, app: Any) -> None:
+    def __init__(self, settings: Settings, url: str) -> None:
         self.settings = settings
         self.url = url
-        self.app = app
         self.client = httpx2.Client(base_url=url, follow_redirects=True, timeout=60)
 
     @property
@@ -74,17 +73,13 @@ def words(html: str) -> str:
 def running_console(bootstrap: str, **settings: Any) -> Iterator[RunningConsole]:
     """A console for a cluster on a free port; `settings` are further fields of `Settings`."""
     chosen = Settings(bootstrap, port=0, **settings)
-    app = create_app(chosen)
     with listen(chosen.host, 0) as listener:
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="on", ws="none", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
+        server = uvicorn.Server(configuration(chosen))
         thread = Thread(target=server.run, args=[[listener]], name="console")
         thread.start()
         try:
             wait_for(lambda: server.started or not thread.is_alive(), "the console serves")
-            console = RunningConsole(chosen, f"http://127.0.0.1:{listener.getsockname()[1]}", app)
+            console = RunningConsole(chosen, f"http://127.0.0.1:{listener.getsockname()[1]}")
             with console.client:
                 yield console
         finally:

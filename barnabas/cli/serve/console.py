@@ -1,0 +1,159 @@
+"""`barnabas serve --console`: the console as a process of its own, which ends with the broker or the supervisor.
+
+Its socket is opened here before the broker starts, so that a taken port is a mistake of the command line, and a page
+that is asked for early waits. The process gets the socket, and a pipe as stdin: at the end of the pipe it stops, in
+whatever way this process ended. Its stdout is a pipe too, whose end tells that it is gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+from barnabas.cli.serve import UsageError, host_and_port
+from barnabas.console.listening import CannotListen, listen, url
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import trio
+
+    from barnabas.broker.server import Server
+
+logger = logging.getLogger("barnabas.console")
+
+DEFAULT: Final = "127.0.0.1:8080"
+IN_CONTAINER: Final = "0.0.0.0:8080"
+"""The address in a container, whose published ports say who reaches it."""
+STOP_S: Final = 3.0
+"""How long a stop waits for the process, seconds."""
+
+
+class ConsoleProcess:
+    """The process of a console."""
+
+    def __init__(self, address: str) -> None:
+        """Listen at HOST:PORT. UsageError if that is not possible."""
+        self._host, port = host_and_port(address, "--console")
+        try:
+            self._socket = listen(self._host, port)
+        except CannotListen as error:
+            raise UsageError(str(error)) from None
+        self._address = f"{self._host}:{self._socket.getsockname()[1]}"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.also_ready = f"Console: {url(self._host, self._socket.getsockname()[1])}\n"
+
+    def start(
+        self, bootstrap: str, data_dir: str = "", *, properties: Mapping[str, str] | None = None, control: str = ""
+    ) -> None:
+        """Start the process for the brokers at these addresses; `properties` are keys of TLS and SASL.
+
+        `data_dir` is the directory of a supervisor, `control` what a control file has.
+        """
+        command = [sys.executable, "-m", "barnabas", "console", "-b", bootstrap, "--listen", self._address]
+        command += ["--socket", str(self._socket.fileno()), "--end-with-stdin"]
+        command += [word for key, value in (properties or {}).items() for word in ("-X", f"{key}={value}")]
+        command += ["--data-dir", data_dir] if data_dir else []
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")}
+        if control:
+            environment["BARNABAS_CONSOLE_CONTROL"] = control
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            pass_fds=[self._socket.fileno()],
+            start_new_session=True,  # Ctrl-C is for the broker, which then ends this
+        )
+        self._socket.close()
+
+    def descriptors(self) -> list[int]:
+        """The descriptors that no other process may inherit."""
+        if self._process is None:
+            return [self._socket.fileno()]
+        pipes = (self._process.stdin, self._process.stdout)
+        return [pipe.fileno() for pipe in pipes if pipe is not None and not pipe.closed]
+
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when the process has ended."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def sentence_of_end(self) -> str:
+        """That the process has ended, with how."""
+        assert self._process is not None
+        code = self._process.wait()
+        how = f"with exit code {code}" if code >= 0 else f"by signal {-code}"
+        return f"The console has ended {how}; 'barnabas console -b ADDRESS' starts one again"
+
+    def end(self) -> None:
+        """End the process and wait for its end."""
+        self._socket.close()
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+
+    # --- beside one broker
+
+    async def beside(self, server: Server, nursery: trio.Nursery, control: Callable[[], str] | None = None) -> None:
+        """The companion of a broker (`ServeOptions.companion`)."""
+        import trio
+
+        address, properties = connection_of(server)
+        if address is None:
+            logger.warning("The console is not started: %s", properties["why"])
+            self.end()
+            return
+        self.start(address, properties=properties, control="" if control is None else control())
+
+        async def watch() -> None:
+            try:
+                await trio.lowlevel.wait_readable(self.fileno())
+                logger.warning(self.sentence_of_end())
+            finally:
+                self.end()
+
+        nursery.start_soon(watch)
+
+
+def connection_of(server: Server) -> tuple[str | None, dict[str, str]]:
+    """The address of a broker on this machine, and the keys to connect; without an address, `why` there is none.
+
+    A listener without TLS and SASL is preferred; on one with SASL the users of the console log in.
+    """
+    from barnabas.broker.ready import entrances
+
+    config = server.config
+    ways = entrances(
+        server.addresses, config.advertised_listeners, in_container=False, protocols=config.security_protocols
+    )
+    if not ways:
+        return None, {"why": "this process has no broker, only a controller"}
+    way = min(ways, key=lambda way: way.protocol != "PLAINTEXT")
+    if way.protocol == "PLAINTEXT":
+        return way.local, {}
+    if server.secured is not None:
+        from barnabas.broker.config.keys.security import SSL_TRUSTSTORE_LOCATION
+
+        trusted = {"ssl.truststore.type": "PEM", "ssl.truststore.location": config[SSL_TRUSTSTORE_LOCATION]}
+        return way.local, {
+            "security.protocol": way.protocol,
+            "sasl.mechanism": server.secured.mechanism,
+            **trusted,
+        }
+    return None, {
+        "why": f"how clients connect to the listener of {way.protocol} is not known here: "
+        f"'barnabas console -b {way.local} --command-config FILE' starts one with the configuration of a client"
+    }

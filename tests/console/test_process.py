@@ -1,0 +1,130 @@
+"""The process of a console: it is started with `serve --console` or alone, and ends with whatever started it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import httpx2
+import psutil
+import pytest
+
+from tests.cli.serve.serving import Serving
+from tests.support.processes.commands import COMMAND, clean_environment, run_command
+from tests.support.waiting import wait_for
+
+LISTEN = ("--listen", "127.0.0.1:0", "--console", "127.0.0.1:0")
+
+
+def url_of(serving: Serving) -> str:
+    """The URL of the ready line of the console."""
+    assert serving.process.stdout is not None
+    line = serving.process.stdout.readline().decode()
+    assert line.startswith("Console: http://127.0.0.1:")
+    return line.removeprefix("Console: ").strip()
+
+
+def process_of_console(serving: Serving) -> psutil.Process:
+    children = psutil.Process(serving.process.pid).children(recursive=True)
+    (console,) = (child for child in children if "console" in child.cmdline())
+    return console
+
+
+def wait_for_end(process: psutil.Process) -> None:
+    def has_ended() -> bool:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+    wait_for(has_ended, "the process of the console ends", errors=(psutil.NoSuchProcess,))
+
+
+def is_refused(url: str) -> bool:
+    try:
+        httpx2.get(url)
+    except httpx2.ConnectError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_a_console_is_ready_with_its_broker_and_ends_with_it(end: signal.Signals) -> None:
+    with Serving(*LISTEN) as serving:
+        assert "started on" in serving.first_line
+        url = url_of(serving)
+        assert "There are no topics yet." in httpx2.get(f"{url}/topics", timeout=60).text
+        console = process_of_console(serving)
+        code, _, err = serving.stop(end)
+        assert code == (0 if end is signal.SIGTERM else -9)
+        assert "WARN" not in err
+        wait_for_end(console)
+        assert is_refused(url)
+
+
+def test_a_broker_goes_on_without_its_console_and_says_so() -> None:
+    with Serving(*LISTEN) as serving:
+        url = url_of(serving)
+        assert httpx2.get(f"{url}/topics", timeout=60).status_code == 200
+        process_of_console(serving).kill()
+        wait_for(lambda: is_refused(url), "the console is gone")
+        code, _, err = serving.stop(signal.SIGTERM)
+    assert code == 0
+    assert re.search(r"WARN The console has ended by signal 9; 'barnabas console -b ADDRESS' starts one again", err)
+
+
+@pytest.mark.cluster
+def test_the_console_of_a_cluster_ends_with_its_supervisor(tmp_path) -> None:
+    for end in (signal.SIGTERM, signal.SIGKILL):
+        arguments = ("--brokers", "2", "--data-dir", str(tmp_path / "cluster"))
+        with Serving(*LISTEN, *arguments) as serving:
+            url = url_of(serving)
+            brokers = httpx2.get(f"{url}/api/cluster", timeout=60).json()["brokers"]
+            assert [broker["node_id"] for broker in brokers] == [1, 2]
+            console = process_of_console(serving)
+            serving.stop(end)
+            wait_for_end(console)
+
+
+def test_a_taken_or_wrong_address_is_a_mistake_of_the_command_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        for command in (("serve", "--listen", "127.0.0.1:0", "--console", address), ("console", "--listen", address)):
+            ran = run_command(*command)
+            assert ran.code == 2
+            assert f"the console cannot listen on {address}: Address already in use" in ran.stderr
+            assert "Traceback" not in ran.stderr
+    for command in (("serve", "--console", "nowhere"), ("console", "--listen", "nowhere")):
+        ran = run_command(*command)
+        assert ran.code == 2
+        assert "must be HOST:PORT" in ran.stderr
+
+
+@contextmanager
+def console_command(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """`barnabas console` on a free port: its URL and its process."""
+    command = [*COMMAND, "console", "--listen", "127.0.0.1:0", *arguments]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.PIPE, env=clean_environment()
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().decode().removeprefix("Console: ").strip(), process
+        finally:
+            process.kill()
+
+
+def test_a_console_alone_says_when_no_broker_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+    with console_command("-b", address, "--end-with-stdin") as (url, process):
+        response = httpx2.get(f"{url}/api/topics", timeout=60)
+        assert response.status_code == 503
+        assert address in response.json()["error"]
+        page = httpx2.get(f"{url}/topics")
+        assert page.status_code == 503
+        assert "Service Unavailable" in page.text
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(30) == 0
