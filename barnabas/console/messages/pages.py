@@ -30,7 +30,7 @@ from barnabas.console.messages.found_records import (
 )
 from barnabas.console.messages.starts import Positions, Span
 from barnabas.console.messages.stored_batches import StoredBatches, read_ranges
-from barnabas.wire.batches.records import BatchView, Record, iter_record_fields
+from barnabas.wire.batches.records import MAX_INT32, BatchView, Record, iter_record_fields
 from barnabas.wire.errors import CorruptRecord
 
 FIRST_SCAN_OFFSETS = 20_000
@@ -63,6 +63,8 @@ class PageRequest:
     seconds: float = 5.0
     committed_only: bool = False
     shows_control: bool = False
+    is_whole: bool = False
+    """Keys and values are not cut."""
 
 
 @dataclass(slots=True)
@@ -239,6 +241,8 @@ class _PageReader:
     def _found(self, partition: int, record: Record, batch: BatchView, state: str) -> FoundRecord:
         """The record as it is kept: cut more when the page has many bytes."""
         kept_bytes = MAX_KEPT_BYTES if self.kept_bytes < KEPT_BYTES else SHORT_BYTES
+        if self.request.is_whole:
+            kept_bytes = MAX_INT32
         kept = found_record(partition, record, batch, state, kept_bytes)
         self.kept_bytes += len(kept.value or b"") + len(kept.key or b"")
         return kept
