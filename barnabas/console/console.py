@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from barnabas.console.clusters import Clusters
 from barnabas.console.collector.collector import Collector, Collectors
 from barnabas.console.guard.sessions import Sessions
+from barnabas.console.messages.state import MessagesState
 
 if TYPE_CHECKING:
     from barnabas.console.guard.sessions import Session
@@ -21,6 +22,7 @@ class Console:
         self.settings = settings
         self.clusters = Clusters(settings)
         self.sessions = Sessions(settings)
+        self.messages = MessagesState(settings.schema_files, settings.schema_registry)
         self.collectors = Collectors()
 
     def start(self) -> None:

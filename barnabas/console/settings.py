@@ -31,5 +31,9 @@ class Settings:
     certificate: str | None = None
     key: str | None = None
     """PEM files with which the console serves TLS; both or none."""
+    schema_files: tuple[str, ...] = ()
+    """Avro and Protobuf schemas of messages: .avsc, .proto, .desc."""
+    schema_registry: str | None = None
+    """The address of a Schema Registry."""
     timeout_s: float = 10.0
     """How long a page waits for brokers, seconds."""

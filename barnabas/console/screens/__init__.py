@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from barnabas.console.screens import topics
+from barnabas.console.screens.messages import browse, export, live, produce, records, schemas
 
 
 @dataclass(frozen=True)
@@ -21,4 +22,7 @@ class Screen:
         return path == self.path or path.startswith(self.path.rstrip("/") + "/")
 
 
-SCREENS = (Screen("Topics", "/topics", (topics,)),)
+SCREENS = (
+    Screen("Topics", "/topics", (topics,)),
+    Screen("Messages", "/messages", (browse, records, live, export, produce, schemas)),
+)
