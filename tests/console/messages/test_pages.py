@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
+from barnabas.client.admin.topics import create_topic
 from barnabas.client.cluster import Cluster
 from barnabas.client.producer import Producer
-from barnabas.client.admin.topics import create_topic
 from barnabas.console.messages import pages
 from barnabas.console.messages.criteria import Criteria, Matcher
 from barnabas.console.messages.found_records import FoundRecord
@@ -105,6 +105,7 @@ def test_states_of_transactions(cluster: Cluster, topic: str) -> None:
         else:
             producer.transaction.end(commit=outcome)
             producer.transaction.wait_until_visible()
+
     def keys(**options) -> list[tuple[bytes | str, str]]:
         span = span_of(cluster, topic, committed_only=options.get("committed_only", False))
         request = PageRequest(topic, span.first, 100, backwards=False, **options)
