@@ -52,6 +52,11 @@ class Outcome:
     cpu_s: float
 
     @property
+    def cpu_us_per_request(self) -> float:
+        """The broker's CPU microseconds per request."""
+        return self.cpu_s / max(1, self.requests) * 1e6
+
+    @property
     def cpu_s_per_gb(self) -> float:
         """The broker's CPU seconds per 10^9 bytes."""
         return self.cpu_s / max(self.bytes / 1e9, 1e-9)

@@ -79,7 +79,7 @@ def _per_second(name: str, outcome: Outcome) -> Figures:
     return {
         name: outcome.requests / outcome.seconds,
         "p99 ms": outcome.p99_us / 1000,
-        "CPU us/op": outcome.cpu_s / max(1, outcome.requests) * 1e6,
+        "CPU us/op": outcome.cpu_us_per_request,
     }
 
 
@@ -101,7 +101,7 @@ def share(target: Target, scale: Scale, *, consumers: int) -> Figures:
     topic, _ = target.fill(6, 100, max(2, scale.shared * 120 // 1_000_000))
     command = [sys.executable, "-m", "bench.loads.share_load", target.server.bootstrap, topic]
     outcome = target.run([*command, str(scale.shared), str(consumers)])
-    return {"msg/s": outcome.requests / outcome.seconds, "CPU us/op": outcome.cpu_s / outcome.requests * 1e6}
+    return {"msg/s": outcome.requests / outcome.seconds, "CPU us/op": outcome.cpu_us_per_request}
 
 
 def many_groups(group: Group, kind: str, scale: Scale, runs: int) -> Iterator[Figures]:

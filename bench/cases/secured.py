@@ -101,7 +101,7 @@ def log_ins(target: Target, scale: Scale, *, mode: str) -> Figures:
     return {
         "log-ins/s": outcome.requests / outcome.seconds,
         "p99 ms": outcome.p99_us / 1000,
-        "CPU us/op": outcome.cpu_s / outcome.requests * 1e6,
+        "CPU us/op": outcome.cpu_us_per_request,
     }
 
 
@@ -168,7 +168,7 @@ def _shortened(scale: Scale) -> tuple[float, float]:
 
 
 def _per_request(outcome: Outcome) -> Figures:
-    return {"req/s": outcome.requests / outcome.seconds, "CPU us/op": outcome.cpu_s / outcome.requests * 1e6}
+    return {"req/s": outcome.requests / outcome.seconds, "CPU us/op": outcome.cpu_us_per_request}
 
 
 def authorizer_cases() -> Iterator[Case]:

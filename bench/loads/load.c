@@ -252,10 +252,11 @@ static void open_connection(struct connection *c, const char *host, int port) {
     c->in = malloc(BUFFER);
 }
 
+/* At least one response is counted, however slow the machine is: a rate of nothing is no figure. */
 static void run(double seconds, uint64_t max_bytes) {
     struct epoll_event events[64];
     uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
-    while (!stopped && now_ns() < end && (!max_bytes || bytes < max_bytes)) {
+    while (!stopped && (now_ns() < end || !requests) && (!max_bytes || bytes < max_bytes)) {
         int count = epoll_wait(epoll_fd, events, 64, 100);
         for (int n = 0; n < count; n++) {
             struct connection *c = events[n].data.ptr;

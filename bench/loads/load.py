@@ -116,9 +116,16 @@ class Load:
         self.bytes += len(response)
 
     def run(self, seconds: float, max_bytes: int) -> None:
-        """Load the broker for `seconds`, or until `max_bytes` are counted (0: no limit)."""
+        """Load the broker for `seconds`, or until `max_bytes` are counted (0: no limit).
+
+        At least one response is counted, however slow the machine is: a rate of nothing is no figure.
+        """
         end = time.monotonic() + seconds
-        while not self.stopped and time.monotonic() < end and (not max_bytes or self.bytes < max_bytes):
+        while (
+            not self.stopped
+            and (time.monotonic() < end or not self.samples)
+            and (not max_bytes or self.bytes < max_bytes)
+        ):
             for fd, events in self.poller.poll(0.1):
                 connection = self.by_fd[fd]
                 if events & select.EPOLLIN:

@@ -37,6 +37,14 @@ def test_produced_batches_are_stored(loaded: target.Target) -> None:
     loaded.delete(topic)
 
 
+def test_a_window_counts_at_least_one_response_however_slow_the_machine_is(loaded: target.Target) -> None:
+    """A row of a busy machine once divided by no requests."""
+    topic = loaded.create(1)
+    requests = [frames.produce(topic, 0, frames.batch(1000, 100)[0])]
+    assert loaded.raw("produce", requests, 1, 1, 0, 0).requests >= 1
+    loaded.delete(topic)
+
+
 def test_fetched_bytes_go_round_the_topic(loaded: target.Target) -> None:
     topic, count = loaded.fill(1, 1000, 2)
     outcome = loaded.raw("fetch", [frames.fetch(topic, 0)], 2, count, 0, 20, 8)
