@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from http import HTTPStatus
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from starlette.exceptions import HTTPException
 
-from barnabas.client.errors import Failure, explain
+from barnabas.client.errors import Failure, explain, failure_of
 from barnabas.console.values import BadInput
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +34,16 @@ class Refused(Exception):  # noqa: N818 (as the client's errors)
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
         self.status = status
+
+
+def unless_refused(question: Callable[[], T], otherwise: T) -> T:
+    """The answer to a question that the user may not be allowed to ask; `otherwise` if so."""
+    try:
+        return question()
+    except KafkaError as error:
+        if failure_of(error.code) is not Failure.NOT_AUTHORIZED:
+            raise
+        return otherwise
 
 
 class Answer(NamedTuple):

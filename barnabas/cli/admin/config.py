@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from barnabas.cli.admin.config_changes import alter_resource, is_acted_on, show_changes
+from barnabas.cli.admin.config_changes import alter_resource, show_changes
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import cluster_options, key_values, output_option
 from barnabas.client.admin.configs import (
@@ -18,6 +18,7 @@ from barnabas.client.admin.configs import (
     SUBTRACT,
     ConfigChange,
     describe_config,
+    is_acted_on,
     list_config_resources,
 )
 from barnabas.client.cluster import Cluster

@@ -7,13 +7,20 @@ from collections.abc import Sequence
 import click
 
 from barnabas.cli.options.parameters import Function, key_values
-from barnabas.client.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange, alter_config, describe_config
+from barnabas.client.admin.configs import (
+    APPEND,
+    DELETE,
+    SET,
+    SUBTRACT,
+    ConfigChange,
+    alter_config,
+    describe_config,
+    is_acted_on,
+)
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
-from barnabas.wire.configdef import NOT_ACTED_ON
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.configs import DescribeConfigsResourceResult
 
 
 def change_options(command: Function) -> Function:
@@ -50,11 +57,6 @@ def changes_from(
         if keys.count(change.key) > 1:
             raise click.UsageError(f"there are two changes of {change.key}; a key can be changed once at a time")
     return changes
-
-
-def is_acted_on(entry: DescribeConfigsResourceResult) -> bool:
-    """False for a key that the broker knows and does not use; the broker's documentation of the key says so."""
-    return not (entry.documentation or "").endswith(NOT_ACTED_ON)
 
 
 def alter_resource(

@@ -16,19 +16,17 @@ from barnabas.client.admin.topics import list_topics
 from barnabas.client.admin.transactions import (
     OpenTransaction,
     abort_in_partition,
-    describe_producers,
     describe_transaction,
     fence_producer,
+    hanging_producer,
     hanging_transactions,
     list_transactions,
-    transaction_partitions,
 )
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ClientError, NotFound
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows, spaced
 from barnabas.terminal.times import iso_time
-from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState, ProducerState
+from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState
 
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")
 MAX_TIMEOUT_S = 15 * 60.0
@@ -142,31 +140,10 @@ def _abort_in_partition(cluster: Cluster, text: str, start_offset: int, *, yes: 
     if indexes is None or len(indexes) != 1:
         raise click.BadParameter(f"must be TOPIC:PARTITION, not {text!r}", param_hint="--partition")
     (which,) = named_partitions(cluster, (text,), "--partition")
-    producers = describe_producers(cluster, [which])[which]
-    matches = [producer for producer in producers if producer.current_txn_start_offset == start_offset]
-    if not matches:
-        raise NotFound(f"no transaction is open in {topic}-{which[1]} since offset {start_offset}{_others(producers)}")
-    _check_hangs(cluster, which, matches[0].producer_id)
-    ask(f"Abort the transaction of producer {matches[0].producer_id} in {topic}-{which[1]}?", yes)
-    abort_in_partition(cluster, *which, matches[0])
-    click.echo(f"aborted the transaction of producer {matches[0].producer_id} in {topic}-{which[1]}")
-
-
-def _check_hangs(cluster: Cluster, which: tuple[str, int], producer_id: int) -> None:
-    """A transaction that its coordinator has is aborted there, or it would stay open in its other partitions."""
-    for transaction in list_transactions(cluster, producer_ids=[producer_id]):
-        if which in transaction_partitions(cluster, transaction.transactional_id):
-            raise ClientError(
-                f"the transaction of producer {producer_id} does not hang, it belongs to "
-                f"{transaction.transactional_id!r}; 'barnabas txn abort {transaction.transactional_id}' aborts it"
-            )
-
-
-def _others(producers: list[ProducerState]) -> str:
-    starts = sorted(
-        producer.current_txn_start_offset for producer in producers if producer.current_txn_start_offset >= 0
-    )
-    return f"; there are open ones since {', '.join(map(str, starts))}" if starts else ""
+    producer = hanging_producer(cluster, which, start_offset)
+    ask(f"Abort the transaction of producer {producer.producer_id} in {topic}-{which[1]}?", yes)
+    abort_in_partition(cluster, *which, producer)
+    click.echo(f"aborted the transaction of producer {producer.producer_id} in {topic}-{which[1]}")
 
 
 @txn.command("find-hanging")

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import error_for, no_such, raise_for
+from barnabas.wire.configdef import NOT_ACTED_ON
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.configs import (
     DescribeConfigsRequest,
@@ -67,6 +68,11 @@ def describe_config(
         return sorted(result.configs, key=lambda config: config.name)
 
     return cluster.retry(attempt)
+
+
+def is_acted_on(entry: DescribeConfigsResourceResult) -> bool:
+    """False for a key that the broker knows and does not use; the broker's documentation of the key says so."""
+    return not (entry.documentation or "").endswith(NOT_ACTED_ON)
 
 
 def topic_configs(cluster: Cluster, names: Sequence[str]) -> dict[str, list[DescribeConfigsResourceResult]]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.client.cluster import TRANSACTION, Cluster
-from barnabas.client.errors import NotFound, no_such, raise_for
+from barnabas.client.errors import ClientError, NotFound, no_such, raise_for
 from barnabas.client.offsets import TopicPartition
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.produce import InitProducerIdRequest, InitProducerIdResponse
@@ -188,6 +188,30 @@ def transaction_partitions(cluster: Cluster, transactional_id: str) -> set[Topic
     except NotFound:
         return set()  # it has ended since it was listed
     return {(topic.topic, index) for topic in state.topics for index in topic.partitions}
+
+
+def hanging_producer(cluster: Cluster, which: TopicPartition, start_offset: int) -> ProducerState:
+    """The producer whose transaction hangs in a partition since an offset.
+
+    `NotFound` if none is open since then; ClientError if its coordinator has it: there it must be aborted, or it would
+    stay open in its other partitions.
+    """
+    producers = describe_producers(cluster, [which])[which]
+    matches = [producer for producer in producers if producer.current_txn_start_offset == start_offset]
+    if not matches:
+        starts = sorted(
+            producer.current_txn_start_offset for producer in producers if producer.current_txn_start_offset >= 0
+        )
+        others = f"; there are open ones since {', '.join(map(str, starts))}" if starts else ""
+        raise NotFound(f"no transaction is open in {which[0]}-{which[1]} since offset {start_offset}{others}")
+    producer_id = matches[0].producer_id
+    for transaction in list_transactions(cluster, producer_ids=[producer_id]):
+        if which in transaction_partitions(cluster, transaction.transactional_id):
+            raise ClientError(
+                f"the transaction of producer {producer_id} does not hang, it belongs to "
+                f"{transaction.transactional_id!r}; 'barnabas txn abort {transaction.transactional_id}' aborts it"
+            )
+    return matches[0]
 
 
 def abort_in_partition(cluster: Cluster, topic: str, partition: int, producer: ProducerState) -> None:

@@ -29,7 +29,13 @@ from barnabas.console.collector.figures import (
 )
 from barnabas.wire.clients.broker_load import TAG, find
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.wire.messages.groups.classic_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.wire.messages.groups.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
+from barnabas.wire.messages.groups.share_groups import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+)
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -45,12 +51,6 @@ from barnabas.wire.messages.metadata import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseTopic,
     MetadataResponseTopic,
-)
-from barnabas.wire.messages.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
-from barnabas.wire.messages.share_groups import (
-    DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
-    DescribeShareGroupOffsetsResponse,
 )
 from barnabas.wire.messages.transactions import (
     DescribeTransactionsRequest,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.console.collector.figures import BrokerFigures, Figures, GroupFigures, TransactionFigures
@@ -18,6 +18,31 @@ class SeriesView:
 
     times: list[float] = field(default_factory=list)
     values: list[float | None] = field(default_factory=list)
+
+
+@dataclass(slots=True, frozen=True)
+class LineView:
+    """A line of a chart."""
+
+    label: str
+    values: list[float | None]
+
+
+@dataclass(slots=True, frozen=True)
+class ChartView:
+    """Lines over the same times, seconds since 1970."""
+
+    times: list[float]
+    lines: list[LineView]
+
+
+@dataclass(slots=True, frozen=True)
+class LiveView:
+    """What a page that is open shows anew with every sample (`static/live.js`)."""
+
+    charts: dict[str, ChartView]
+    texts: dict[str, str] = field(default_factory=dict)
+    """By the name in `data-text`."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -142,15 +167,21 @@ def overview(figures: Figures, now_s: float, span_s: float = FINE_SPAN_S) -> Ove
 
 def series(history: History | None, now_s: float, span_s: float = FINE_SPAN_S) -> SeriesView:
     """The points of a series; none for one that has not begun."""
-    points: list[Point] = [] if history is None else history.points(now_s, span_s)
+    points = _points(history, now_s, span_s)
     return SeriesView([at_s for at_s, _ in points], [value for _, value in points])
 
 
-def together(histories: Iterable[History], now_s: float, span_s: float = FINE_SPAN_S) -> list[SeriesView]:
-    """Several series over the same times, as a chart needs them."""
-    columns = [dict(history.points(now_s, span_s)) for history in histories]
-    times = sorted({at_s for column in columns for at_s in column})
-    return [SeriesView(times, [column.get(at_s) for at_s in times]) for column in columns]
+def _points(history: History | None, now_s: float, span_s: float) -> list[Point]:
+    return [] if history is None else history.points(now_s, span_s)
+
+
+def chart(lines: Mapping[str, History | None], now_s: float, span_s: float = FINE_SPAN_S) -> ChartView:
+    """Several series over the same times, by label."""
+    columns = {label: dict(_points(history, now_s, span_s)) for label, history in lines.items()}
+    times = sorted({at_s for column in columns.values() for at_s in column})
+    return ChartView(
+        times, [LineView(label, [column.get(at_s) for at_s in times]) for label, column in columns.items()]
+    )
 
 
 def broker_rows(figures: Figures) -> list[BrokerRow]:

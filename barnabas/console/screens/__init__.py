@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import topics
+from barnabas.console.screens import configs, figures, transactions
+from barnabas.console.screens.groups import listing, offsets, one
 from barnabas.console.screens.messages import browse, export, live, produce, records, schemas
+from barnabas.console.screens.topics import changes as topic_changes
+from barnabas.console.screens.topics import listing as topic_listing
+from barnabas.console.screens.topics import topic
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,9 @@ class Screen:
 
 
 SCREENS = (
-    Screen("Topics", "/topics", (topics,)),
+    Screen("Topics", "/topics", (topic_listing, topic, topic_changes, figures)),
     Screen("Messages", "/messages", (browse, records, live, export, produce, schemas)),
+    Screen("Groups", "/groups", (listing, one, offsets)),
+    Screen("Transactions", "/transactions", (transactions,)),
+    Screen("Configs", "/configs", (configs,)),
 )

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
 import msgspec
 
-from barnabas.console.collector.views import FINE_SPAN_S, OverviewView, TopicRow, overview, topic_rows
+from barnabas.console.collector.figures import Figures
+from barnabas.console.collector.views import FINE_SPAN_S, LiveView, OverviewView, TopicRow, chart, overview, topic_rows
 from barnabas.console.console import Call
 from barnabas.console.events import Event
 from barnabas.console.resources import resource, stream
@@ -33,16 +34,31 @@ def figures(call: Call, query: FiguresQuery) -> OverviewView:
     return call.collector.read(partial(overview, span_s=query.span_s))
 
 
-@stream("/figures/events", summary="The figures of the cluster, with every sample.")
+@stream("/figures/events", summary="Charts of throughput and lag, with every sample.")
 def figures_events(call: Call, query: FiguresQuery) -> Iterator[Event | None]:
-    """An event for each sample."""
+    """Charts `messages`, `bytes` and `lag`, as `static/live.js` draws them."""
+    return samples(call, lambda known, now_s: _charts(known, now_s, query.span_s))
+
+
+def _charts(known: Figures, now_s: float, span_s: float) -> LiveView:
+    return LiveView(
+        {
+            "messages": chart({"in": known.messages_in, "out": known.messages_out}, now_s, span_s),
+            "bytes": chart({"in": known.bytes_in}, now_s, span_s),
+            "lag": chart({"lag": known.lag}, now_s, span_s),
+        }
+    )
+
+
+def samples(call: Call, view: Callable[[Figures, float], object]) -> Iterator[Event | None]:
+    """The steps of a stream: what `view` makes of each sample."""
     count = 0
     while True:
         collector = call.collector
         sampled = collector.wait_for_sample(count, STEP_S)
         if sampled > count:
             count = sampled
-            yield Event(collector.read(partial(overview, span_s=query.span_s)))
+            yield Event(collector.read(view))
         else:
             yield None
 

@@ -12,7 +12,7 @@ from barnabas.console.collector.figures import (
     TopicFigures,
     TransactionFigures,
 )
-from barnabas.console.collector.views import group_rows, overview, together, topic_rows, transaction_rows
+from barnabas.console.collector.views import chart, group_rows, overview, topic_rows, transaction_rows
 from barnabas.console.collector.warnings import MAX_OF_A_KIND, duration, warnings
 
 NOW_S = 1_800_000_000.0
@@ -80,9 +80,10 @@ def test_series_of_partitions_are_bounded_and_the_group_that_is_looked_at_has_th
     a_group(figures, "second", offsets, NOW_S + 2)
     a_group(figures, "first", offsets, NOW_S + 2)
     assert (len(first.partition_histories), len(second.partition_histories)) == (0, 3)
-    series_of_0, series_of_1 = together(list(second.partition_histories.values())[:2], NOW_S + 2)
-    assert series_of_0.times == series_of_1.times
-    assert (series_of_0.values, series_of_1.values) == ([10], [9])
+    lines = {str(index): second.partition_histories["orders", index] for index in (0, 1)}
+    drawn = chart(lines, NOW_S + 2)
+    assert drawn.times == [NOW_S + 2]
+    assert [(line.label, line.values) for line in drawn.lines] == [("0", [10]), ("1", [9])]
     a_group(figures, "second", {("orders", 0): 10}, NOW_S + 4)
     assert figures.partition_series == len(second.partition_histories) == 1
     figures.groups["second"].round = -1

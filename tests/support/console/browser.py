@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
@@ -77,7 +78,11 @@ class Browser:
 
     def shows(self, text: str) -> None:
         """Wait until the page shows a text."""
-        wait_for(lambda: text in self.driver.find_element(By.TAG_NAME, "body").text, f"the page shows {text!r}")
+
+        def is_shown() -> bool:
+            return text in self.driver.find_element(By.TAG_NAME, "body").text
+
+        wait_for(is_shown, f"the page shows {text!r}", errors=(StaleElementReferenceException,))
 
     def click(self, selector: str) -> None:
         """Click an element."""
@@ -88,6 +93,14 @@ class Browser:
         field = self.one(selector)
         field.clear()
         field.send_keys(text)
+
+    def keys(self, text: str) -> None:
+        """Press keys on the page itself."""
+        self.one("body").send_keys(text)
+
+    def type(self, text: str) -> None:
+        """Type into what has the focus."""
+        self.driver.switch_to.active_element.send_keys(text)
 
     # --- checks
 

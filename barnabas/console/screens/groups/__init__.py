@@ -1,0 +1,1 @@
+"""Groups: the list, one group, its offsets."""

@@ -1,0 +1,1 @@
+"""Topics: the list, one topic, and what can be changed."""
