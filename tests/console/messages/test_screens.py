@@ -88,7 +88,7 @@ def test_a_record_its_parts_and_another_beside_it(console: RunningConsole, broke
     assert record["value"]["content"] == {"a": 1, "b": 2}
     assert record["key"]["text"] == "key-0"
     assert record["headers"][0]["value"]["text"] == "app"
-    assert record["batch"]["record_count"] == 6
+    assert record["batch"]["record_count"] == 5
     assert record["batch"]["producer_id"] >= 0
     assert console.json(f"{base}/0/2")["record"]["value"]["format"] == "null"
     assert console.json(f"{base}/0/3")["record"]["value"]["text"] == "00 ff 10"
