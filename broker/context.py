@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME, BROKER_RACK, REQUEST_TIMEOUT_MS
+from barnabas.broker.config.keys.own import METRICS_LABELS_MAX, METRICS_LISTENER
 from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.coord.cluster.delta import QUOTAS
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.broker.metrics.meter import Meter
     from barnabas.broker.net.client.inter_broker import InterBroker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
@@ -115,6 +117,12 @@ class Broker:
         """The quotas of addresses."""
         self.on_quotas: list[Callable[[], None]] = []
         """Called when quotas have changed."""
+        self.meter: Meter | None = None
+        """Counts for the listener of metrics; None without one."""
+        if config[METRICS_LISTENER] is not None:
+            from barnabas.broker.metrics.meter import Meter
+
+            self.meter = Meter(self.loop.now, config[METRICS_LABELS_MAX])
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot continue; `halt_reason` is the reason."""
@@ -122,6 +130,7 @@ class Broker:
         self.tls: Tls | None = None
         """The certificates of this node, if one of its listeners has TLS."""
         self._advertised = config.advertised_listeners
+        self._rack = config[BROKER_RACK]
         self.authorizer: Authorizer | None = None
         """Decides what requests may do; None allows everything."""
 
@@ -232,10 +241,13 @@ class Broker:
         For this broker without advertised.listeners that is the address that the client has connected to. Brokers that
         do not have this listener are left out, as in Kafka (R16).
         """
-        listener = ctx.listener
+        connection = ctx.connection
+        listener = connection.listener
         advertised = self._advertised.get(listener)
-        host, port = ctx.local_address if advertised is None else (advertised.host, advertised.port)
-        own = (self.node_id, host, port, self.config[BROKER_RACK])
+        if advertised is None:
+            own = (self.node_id, connection.local_host, connection.local_port, self._rack)
+        else:
+            own = (self.node_id, advertised.host, advertised.port, self._rack)
         if self.image.brokers.keys() <= {self.node_id}:
             return [own]
         endpoints = []

@@ -35,7 +35,8 @@ class Coordinator:
     result_class: ClassVar[type[Result]] = Result
 
     def __init__(self) -> None:
-        self._timers = Timers()
+        self._timers = self.timers = Timers()
+        """The deadlines; for the runtime `timers`."""
 
     def loaded(self, at: Moment) -> Result:
         """The whole log has been replayed."""

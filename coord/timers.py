@@ -21,13 +21,15 @@ class Timers:
     Moving a deadline later (a heartbeat) costs one dictionary store: the heap entry is moved when it reaches the head.
     """
 
-    __slots__ = ("_deadlines", "_heap", "_queued", "_sequence")
+    __slots__ = ("_deadlines", "_heap", "_queued", "_sequence", "has_earlier")
 
     def __init__(self) -> None:
         self._deadlines: dict[Hashable, float] = {}
         self._queued: dict[Hashable, float] = {}
         self._heap: list[tuple[float, int, Hashable]] = []
         self._sequence = 0
+        self.has_earlier = False
+        """Whether a deadline was set, since `next_deadline` was asked, that is before the one returned then."""
 
     def set(self, key: Hashable, deadline: float) -> None:
         """Set the deadline of `key` (monotonic seconds), replacing an earlier one."""
@@ -55,6 +57,7 @@ class Timers:
 
     def next_deadline(self) -> float | None:
         """The earliest deadline, or None when nothing is set."""
+        self.has_earlier = False
         self._settle()
         return self._heap[0][0] if self._heap else None
 
@@ -87,7 +90,10 @@ class Timers:
     def _push(self, key: Hashable, deadline: float) -> None:
         self._sequence += 1
         self._queued[key] = deadline
-        heappush(self._heap, (deadline, self._sequence, key))
+        entry = (deadline, self._sequence, key)
+        heappush(self._heap, entry)
+        if self._heap[0] is entry:
+            self.has_earlier = True
 
     def _settle(self) -> None:
         """Drop or move the head of the heap until it is a valid deadline."""

@@ -42,9 +42,11 @@ FULL, LENGTHS, HEADER = "full", "lengths", "header"
 """How a batch is checked whose keys and timestamps need no check: every field of every record; that records fill the
 batch, and the first and last one completely; the header only."""
 
-_UNLIMITED_MS = 2**63 - 1
+UNLIMITED_MS: Final = 2**63 - 1
+_CODEC_AND_TYPE = CODEC_MASK | TIMESTAMP_TYPE_BIT
 _MOST_RECORDS = 20_000  # about 2 ms if they are skipped by their lengths
 _MOST_BYTES = 1 << 21
+_UNCOUNTED_BYTES = 512  # validating less takes a few microseconds, as all else that is done for a batch
 _LONG_RECORD = 256  # so many bytes for each record: copying them costs more than it saves
 
 
@@ -57,6 +59,10 @@ class ContentLimits(Protocol):
     message_timestamp_before_max_ms: int
     message_timestamp_type: str
     record_validation: str
+
+    @property
+    def checks_as_usual(self) -> bool:
+        """Whether records are checked in full, with timestamps of their producers and no keys needed."""
 
 
 class RecordValidationError(KafkaError):
@@ -115,12 +121,23 @@ def check_records(
 
     Without a budget all is done. KafkaError if the batch is invalid, RecordValidationError with the records that are.
     """
+    if limits.checks_as_usual and not header.attributes & _CODEC_AND_TYPE:
+        latest = now_ms + limits.message_timestamp_after_max_ms
+        if header.max_timestamp <= latest and _are_valid(records, header, budget, FULL, -UNLIMITED, latest, False):
+            return None  # nearly always
+    return _check_closely(records, header, limits, now_ms, budget)
+
+
+def _check_closely(
+    records: memoryview, header: BatchHeader, limits: ContentLimits, now_ms: int, budget: Budget | None
+) -> UnfinishedCheck | None:
+    """`check_records` of a batch that is not known to be valid at a glance."""
     earliest, latest = -UNLIMITED, UNLIMITED
     if limits.message_timestamp_type == "CreateTime":
         if header.attributes & TIMESTAMP_TYPE_BIT:
             raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
         latest = now_ms + limits.message_timestamp_after_max_ms
-        if limits.message_timestamp_before_max_ms != _UNLIMITED_MS:
+        if limits.message_timestamp_before_max_ms != UNLIMITED_MS:
             earliest = now_ms - limits.message_timestamp_before_max_ms
     is_late = header.max_timestamp > latest
     needs_keys = "compact" in limits.cleanup_policy
@@ -130,8 +147,13 @@ def check_records(
     elif level == HEADER:
         return None
     codec = header.attributes & CODEC_MASK
-    if not codec and not is_late and _are_valid(records, header, budget, level, earliest, latest, needs_keys):
-        return None  # nearly always
+    if (
+        not limits.checks_as_usual
+        and not codec
+        and not is_late
+        and _are_valid(records, header, budget, level, earliest, latest, needs_keys)
+    ):
+        return None
     if needs_keys and header.record_count > MOST_RECORDS_TO_COMPACT:
         raise KafkaError(
             ErrorCode.INVALID_RECORD,
@@ -163,24 +185,23 @@ def _are_valid(
 ) -> bool:
     """Whether the records of an uncompressed batch are valid, as far as `level` says; False if not sure."""
     count, size = header.record_count, header.size - HEADER_SIZE
-    if size > _MOST_BYTES or (budget is not None and budget.units <= 0):
-        return False
     data, base = records[HEADER_SIZE:], header.base_timestamp
     valid_records = plain_records.valid_records
-    if valid_records is not None:
-        if budget is not None:
-            budget.units -= count // ACCELERATED_RECORDS_PER_UNIT + size // BYTES_PER_UNIT
-        return valid_records(data, 0, 0, count, base, earliest, latest, needs_keys, size) == (size, count)
-    if count > _MOST_RECORDS:
-        return False
-    if level == LENGTHS:
-        records_per_unit = HOPS_PER_UNIT
-    else:
-        records_per_unit = 1 if count <= PLAIN_RECORDS else REGULAR_RECORDS_PER_UNIT
-        if base + SHORT_DELTA > latest or base - SHORT_DELTA < earliest:
+    if size > _UNCOUNTED_BYTES:
+        if size > _MOST_BYTES or (budget is not None and budget.units <= 0):
             return False
-    if budget is not None:
-        budget.units -= count // records_per_unit + size // BYTES_PER_UNIT
+        if valid_records is not None:
+            records_per_unit = ACCELERATED_RECORDS_PER_UNIT
+        elif level == LENGTHS:
+            records_per_unit = HOPS_PER_UNIT
+        else:
+            records_per_unit = 1 if count <= PLAIN_RECORDS else REGULAR_RECORDS_PER_UNIT
+        if budget is not None:
+            budget.units -= count // records_per_unit + size // BYTES_PER_UNIT
+    if valid_records is not None:
+        return valid_records(data, 0, 0, count, base, earliest, latest, needs_keys, size) == (size, count)
+    if count > _MOST_RECORDS or (level != LENGTHS and (base + SHORT_DELTA > latest or base - SHORT_DELTA < earliest)):
+        return False
     # Reading single bytes of a view takes longer than of a copy, which costs too much for long records.
     piece = data if size >= _LONG_RECORD * count else bytes(data)
     return lengths_fit(piece, count) if level == LENGTHS else are_plain(piece, count, needs_keys=needs_keys)

@@ -22,7 +22,6 @@ from barnabas.storage.system_calls import sync_data
 Buffer = bytes | bytearray | memoryview
 
 _NOWAIT = getattr(os, "RWF_NOWAIT", None)  # Linux 4.14
-_BYTE = [bytearray(1)]
 _OPEN_FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -152,18 +151,6 @@ class Files:
     def read_at(self, file: File, length: int, position: int) -> bytes:
         """Up to `length` bytes from `position`; fewer only at the end of the file."""
         return _pread_all(file.fd, length, position)
-
-    def is_cached(self, file: File, length: int, position: int) -> bool:
-        """Whether the last of these bytes is in the page cache; True if the system or the file system cannot say."""
-        if _NOWAIT is None or file.fd < 0:
-            return True
-        try:
-            os.preadv(file.fd, _BYTE, position + length - 1, _NOWAIT)
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
-        return True
 
     def read_cached(self, file: File, length: int, position: int) -> bytes | bytearray | None:
         """These bytes if all are in the page cache, else None; where the system cannot say, they are read."""

@@ -11,12 +11,12 @@ Source: Kafka's `UnifiedLog`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from barnabas.storage.append.batch_check import Origin, check_batches
 from barnabas.storage.append.flush_job import FlushJob
-from barnabas.storage.append.offset_assignment import AppendInfo, assign_offsets
+from barnabas.storage.append.offset_assignment import AppendInfo, assign_offset, assign_offsets
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import Files
 from barnabas.storage.local_log import LocalLog
@@ -27,7 +27,7 @@ from barnabas.storage.producers.producer_state import EndMarker, marker_of
 from barnabas.storage.read import timestamps
 from barnabas.storage.read.log_reader import LogRead, checked
 from barnabas.storage.recover import loader
-from barnabas.storage.segments.segment import Segment, roll_jitter_ms, should_roll
+from barnabas.storage.segments.segment import Segment, may_roll, roll_jitter_ms, should_roll
 from barnabas.storage.segments.txn_index import AbortedTransaction
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.records import CONTROL_BIT, MAX_INT32, NO_TIMESTAMP
@@ -176,19 +176,65 @@ class Log(LocalLog):
                     self.producers.make_room(self.max_producers, now_ms)
                 repeated = self._check_producer(records, header, origin, markers)
                 if repeated is not None:
-                    return AppendInfo(
-                        repeated.first_offset, repeated.last_offset, repeated.timestamp, self.log_start_offset, True
-                    )
+                    return _repeated(repeated, self.log_start_offset)
         if len(records) > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"The record batches have {len(records)} bytes, more than segment.bytes of {config.segment_bytes}",
-            )
+            _raise_larger_than_segment(len(records), config)
         append_time_ms = now_ms if config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         last_offset = assign_offsets(records, headers, offset, leader_epoch, append_time_ms)
         self.write(records, headers, last_offset, leader_epoch, now, is_marker=bool(markers))
         self._remember_producers(headers, markers)
         return AppendInfo(offset, last_offset, append_time_ms, self.log_start_offset)
+
+    def append_batch(
+        self, records: memoryview, header: BatchHeader, *, leader_epoch: int, now_ms: int, now: float, from_client: bool
+    ) -> AppendInfo:
+        """As `append_as_leader`, for one batch that is checked and is no control batch: nearly every append."""
+        config = self.config
+        producers = self.producers
+        if header.producer_id >= 0 or header.size > config.segment_bytes:
+            repeated = self.check_batch(header, now_ms, from_client=from_client)
+            if repeated is not None:
+                return repeated
+        offset = self.log_end_offset
+        append_time_ms = assign_offset(records, header, offset, leader_epoch, now_ms, config.message_timestamp_type)
+        try:
+            segment = self.segments.active
+            if may_roll(segment, config, header) and should_roll(
+                segment, config, header.size, header.last_offset, header.max_timestamp, now
+            ):
+                segment = self.roll(now)
+            if leader_epoch > self.leader_epochs.latest_epoch:
+                self.leader_epochs.assign(leader_epoch, offset)
+            segment.append_batch(records, header, config.index_interval_bytes)
+        except OSError as error:
+            raise self._undo_append(error) from error
+        self.log_end_offset = producers.end_offset = header.last_offset + 1
+        self._changed = True
+        if header.producer_id >= 0:
+            producers.update(header)
+        return AppendInfo(offset, header.last_offset, append_time_ms, self.log_start_offset)
+
+    def check_batch(self, header: BatchHeader, now_ms: int, *, from_client: bool = True) -> AppendInfo | None:
+        """Check a batch against its producer's state and the size of a segment; the batch that it repeats, if any."""
+        if header.producer_id >= 0:
+            producers = self.producers
+            if from_client and header.producer_id not in producers.producers:
+                producers.make_room(self.max_producers, now_ms)
+            repeated = producers.check(header, self.log_end_offset, from_client=from_client)
+            if repeated is not None:
+                return _repeated(repeated, self.log_start_offset)
+        if header.size > self.config.segment_bytes:
+            _raise_larger_than_segment(header.size, self.config)
+        return None
+
+    def append_checked(self, records: memoryview, headers: list[BatchHeader], *, leader_epoch: int, now: float) -> None:
+        """Append batches of clients that `check_batch` has passed, and that have their offsets, with one write.
+
+        KafkaError(KAFKA_STORAGE_ERROR) when the disk failed; the log is unchanged then.
+        """
+        assert headers[0].base_offset == self.log_end_offset
+        self.write(records, headers, headers[-1].last_offset, leader_epoch, now, is_marker=False)
+        self._remember_producers(headers, ())
 
     def append_as_follower(self, records: memoryview, *, now: float) -> FollowerAppend:
         """Append whole batches of the leader's log as they are; see `storage.append.follower_append`."""
@@ -239,12 +285,16 @@ class Log(LocalLog):
                 segment.load_txn_index()
             segment.append(records, headers, max_timestamp, config.index_interval_bytes)
         except OSError as error:
-            segment.undo_append()
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.directory}: {error}") from error
+            raise self._undo_append(error) from error
         self.log_end_offset = self.producers.end_offset = last_offset + 1
         self._changed = True
 
-    def _remember_producers(self, headers: list[BatchHeader], markers: list[_Marker]) -> None:
+    def _undo_append(self, error: OSError) -> KafkaError:
+        """Truncate what a failed write has left; the error to raise."""
+        self.segments.active.undo_append()
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot append to {self.directory}: {error}")
+
+    def _remember_producers(self, headers: list[BatchHeader], markers: Sequence[_Marker]) -> None:
         producers = self.producers
         for header in headers:
             if header.producer_id >= 0 and not header.attributes & CONTROL_BIT:
@@ -313,13 +363,6 @@ class Log(LocalLog):
     def _report(self, damage: DamagedLog) -> None:
         if self.on_damage is not None:
             self.on_damage(str(damage))
-
-    def cold_lookup(self, offset: int) -> Callable[[], None] | None:
-        """A function that reads what `read` needs to find `offset` from the disk, for a thread; None if it is cached.
-
-        It changes nothing, and raises OSError when the disk fails.
-        """
-        return self._reader.cold_lookup(offset)
 
     def aborted_transactions(self, start_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that overlap [start, end), by last offset, for a read_committed fetch.
@@ -488,3 +531,15 @@ class Log(LocalLog):
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot close {self.directory}: {error}") from error
         self.finish_close(job)
+
+
+def _repeated(batch: BatchMetadata, log_start_offset: int) -> AppendInfo:
+    """The result for a batch that is in the log already (I1)."""
+    return AppendInfo(batch.first_offset, batch.last_offset, batch.timestamp, log_start_offset, True)
+
+
+def _raise_larger_than_segment(size: int, config: LogConfig) -> NoReturn:
+    raise KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"The record batches have {size} bytes, more than segment.bytes of {config.segment_bytes}",
+    )

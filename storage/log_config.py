@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from barnabas.storage.batch_content import FULL, UNLIMITED_MS
 from barnabas.storage.topic_keys import TOPIC_KEYS
 from barnabas.wire.configdef import ConfigError, ConfigValue
 
@@ -21,7 +22,7 @@ class LogConfig:
     Sizes are bytes, times milliseconds; the limit -1 means no limit. `cleanup_policy` is a set: its order is ignored.
     """
 
-    __slots__ = (*_ATTRIBUTES.values(), "record_validation")
+    __slots__ = ("_checks_as_usual", *_ATTRIBUTES.values(), "record_validation")
 
     cleanup_policy: frozenset[str]
     compression_gzip_level: int
@@ -60,6 +61,7 @@ class LogConfig:
     segment_jitter_ms: int
     segment_ms: int
     unclean_leader_election_enable: bool
+    _checks_as_usual: bool | None
     record_validation: str
     """How produced batches are checked: `barnabas.produce.validation` of the broker, no config of the topic."""
 
@@ -67,6 +69,24 @@ class LogConfig:
         for name, attribute in _ATTRIBUTES.items():
             setattr(self, attribute, _plain(name, TOPIC_KEYS[name].default))
         self.record_validation = "full"
+
+    def __setattr__(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+        object.__setattr__(self, "_checks_as_usual", None)
+
+    @property
+    def checks_as_usual(self) -> bool:
+        """Whether records are checked in full, with timestamps of their producers and no keys needed."""
+        known = self._checks_as_usual
+        if known is None:
+            known = (
+                self.record_validation == FULL
+                and self.message_timestamp_type == "CreateTime"
+                and self.message_timestamp_before_max_ms == UNLIMITED_MS
+                and "compact" not in self.cleanup_policy
+            )
+            object.__setattr__(self, "_checks_as_usual", known)
+        return known
 
     @staticmethod
     def from_map(overrides: Mapping[str, str], defaults: Mapping[str, str]) -> LogConfig:
@@ -82,13 +102,13 @@ class LogConfig:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LogConfig):
             return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__[1:])
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         default = LogConfig()
-        changed = (n for n in self.__slots__ if getattr(self, n) != getattr(default, n))
+        changed = (n for n in self.__slots__[1:] if getattr(self, n) != getattr(default, n))
         return f"LogConfig({', '.join(f'{n}={getattr(self, n)!r}' for n in changed)})"
 
 

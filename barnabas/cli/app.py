@@ -28,6 +28,7 @@ COMMANDS: Table = {
     "cat": ("barnabas.cli.cat.command:cat", "Do what kcat does, with its options."),
     "perf": ("barnabas.cli.perf:perf", "Measure producing, consuming and latency."),
     "group": ("barnabas.cli.group:group", "List, describe, seek and delete consumer groups."),
+    "top": ("barnabas.cli.top.command:top", "Watch brokers, topics, groups and transactions on a full screen."),
     "profile": ("barnabas.cli.profiles:profile", "Addresses and preferences under a name."),
     "config": ("barnabas.cli.admin.config:config", "Read and change configuration."),
     "user": ("barnabas.cli.access.user:user", "Users that log in with SCRAM, and their passwords."),

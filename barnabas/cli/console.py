@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import socket
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,9 +16,6 @@ from barnabas.cli.serve import UsageError, host_and_port
 from barnabas.client.cluster import parse_addresses
 from barnabas.console.listening import CannotListen, listen, url
 
-if TYPE_CHECKING:
-    pass
-
 LISTEN = "127.0.0.1:8080"
 CONTROL_VARIABLE = "BARNABAS_CONSOLE_CONTROL"
 """What a control file has, from `serve --control --console`."""
@@ -28,11 +24,41 @@ CONTROL_VARIABLE = "BARNABAS_CONSOLE_CONTROL"
 @click.command()
 @bootstrap_option
 @click.option("--listen", "address", metavar="HOST:PORT", default=LISTEN, show_default=True, help="Where it serves.")
+@click.option(
+    "--tls-cert",
+    metavar="FILE",
+    help="Serve HTTPS with this certificate, a PEM file; with its private key if --tls-key is not given.",
+)
+@click.option("--tls-key", metavar="FILE", help="The private key of --tls-cert, a PEM file.")
+@click.option(
+    "--login",
+    is_flag=True,
+    help="People log in with their own SASL user, though the configuration has a user. Without a user in the "
+    "configuration they do, if the broker has SASL.",
+)
+@click.option(
+    "--allow-host",
+    "hosts",
+    metavar="NAME",
+    multiple=True,
+    help="Another name under which browsers reach the console; may be repeated.",
+)
+@click.option("--in-container", is_flag=True, hidden=True, help="Who reaches the address is the container's matter.")
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
 @click.option(
     "--data-dir",
     metavar="DIR",
     help="The directory of 'serve --brokers N': nodes are started, stopped and killed from the pages.",
+)
+@click.option(
+    "--schema",
+    "schemas",
+    metavar="FILE",
+    multiple=True,
+    help="A schema to decode messages with: .avsc, .proto or a descriptor set of protoc (.desc); may be repeated.",
+)
+@click.option(
+    "--schema-registry", metavar="URL", help="Decode messages with the framing of a Schema Registry by its schemas."
 )
 @click.option("--control-file", metavar="FILE", help="The file that 'serve --control --control-file FILE' has written.")
 @click.option("--end-with-stdin", is_flag=True, help="Stop when standard input ends.")
@@ -41,19 +67,27 @@ def console(
     *,
     bootstrap: str,
     address: str,
+    tls_cert: str | None,
+    tls_key: str | None,
+    login: bool,
+    hosts: tuple[str, ...],
+    in_container: bool,
     read_only: bool,
     data_dir: str | None,
+    schemas: tuple[str, ...],
+    schema_registry: str | None,
     control_file: str | None,
     end_with_stdin: bool,
     descriptor: int | None,
 ) -> int:
     """Serve pages to look at a cluster and to change it, and a JSON API under /api."""
-    from barnabas.console.server import run
+    from barnabas.client.security.keys import security_key
+    from barnabas.console.server import checked_app, run
     from barnabas.console.settings import Settings
 
     host, port = _address(address)
     try:
-        properties = security_properties()
+        properties = {security_key(word) or word: value for word, value in security_properties().items()}
         parse_addresses(bootstrap)
         settings = Settings(
             bootstrap,
@@ -64,26 +98,35 @@ def console(
             read_only=read_only,
             control=_control(control_file),
             data_dir=data_dir,
+            certificate=tls_cert,
+            key=tls_key,
+            login=login,
+            allowed_hosts=hosts,
+            is_in_container=in_container,
+            schema_files=schemas,
+            schema_registry=schema_registry,
         )
-        listener = listen(host, port) if descriptor is None else socket.socket(fileno=descriptor)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-b") from None
-    except CannotListen as error:
+    try:
+        app = checked_app(settings)
+        listener = listen(host, port) if descriptor is None else socket.socket(fileno=descriptor)
+    except OSError as error:
+        raise click.BadParameter(f"{error.filename}: {(error.strerror or str(error)).lower()}") from None
+    except (CannotListen, ValueError) as error:
         raise click.UsageError(str(error)) from None
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
     with listener:
         if descriptor is None:
-            click.echo(f"Console: {url(host, listener.getsockname()[1])}")
-        return run(settings, listener, ends_with_stdin=end_with_stdin)
+            click.echo(f"Console: {url(host, listener.getsockname()[1], has_tls=tls_cert is not None)}")
+        return run(app, settings, listener, ends_with_stdin=end_with_stdin)
 
 
 def is_for_log_in(properties: dict[str, str]) -> bool:
     """Whether the keys say SASL but no user: then each user of the pages logs in."""
-    from barnabas.client.security.keys import security_key
+    from barnabas.console.guard.login import has_user
 
-    keys = {security_key(word): value for word, value in properties.items()}
-    has_user = keys.keys() & {"sasl.username", "sasl.jaas.config"}
-    return keys.get("security.protocol", "").upper().startswith("SASL") and not has_user
+    return properties.get("security.protocol", "").upper().startswith("SASL") and not has_user(properties)
 
 
 def _address(text: str) -> tuple[str, int]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.routing import Mount
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from barnabas.console.console import Console
-from barnabas.console.guard.middleware import middleware
+from barnabas.console.guard.middleware import Guard
+from barnabas.console.guard.pages import LogInPages
 from barnabas.console.pages import STATIC, Pages
 from barnabas.console.resources import Declared
 from barnabas.console.screens import SCREENS
+from barnabas.console.screens.api import openapi_json
 from barnabas.console.serving import Serving
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from barnabas.console.settings import Settings
@@ -43,10 +46,23 @@ class PathAsSent:
 def create_app(settings: Settings) -> Starlette:
     """The application; `app.state.console` is its state."""
     console = Console(settings)
-    serving = Serving(console, Pages(SCREENS))
+    declared = sorted(declarations(), key=lambda each: _specific_first(each.path))
+    pages = Pages(SCREENS)
+    serving = Serving(console, pages, declared)
+
+    def refusal(scope: Scope, status: int, text: str) -> Response:
+        is_part = any(name == b"hx-request" for name, _ in scope["headers"])
+        values = {"status": HTTPStatus(status), "text": text, "path": scope["path"]}
+        return HTMLResponse(pages.plain("_failure.html" if is_part else "refused.html", values), status)
 
     async def failed(request: Request, error: Exception) -> Response:
         return serving.failure(request, error)
+
+    async def first_page(_request: Request) -> Response:
+        return RedirectResponse(SCREENS[0].path)
+
+    async def openapi(_request: Request) -> Response:
+        return Response(openapi_json(declared), media_type="application/json")
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -56,11 +72,17 @@ def create_app(settings: Settings) -> Starlette:
         finally:
             console.close()
 
-    declared = sorted(declarations(), key=lambda each: _specific_first(each.path))
     routes: list[Any] = [route for each in declared for route in serving.routes(each)]
+    routes += LogInPages(console.access, pages.plain).routes()
     app = Starlette(
-        routes=[*routes, Mount("/static", StaticFiles(directory=STATIC))],
-        middleware=[*middleware(settings), Middleware(PathAsSent)],
+        routes=[
+            Route("/", first_page),
+            Route("/api", serving.api_page),
+            Route("/api/openapi.json", openapi),
+            *routes,
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        middleware=[Middleware(PathAsSent), Middleware(Guard, access=console.access, refusal=refusal)],
         exception_handlers={404: failed, 405: failed},
         lifespan=lifespan,
     )

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 from barnabas.console.clusters import Clusters
 from barnabas.console.collector.collector import Collector, Collectors
+from barnabas.console.control import Control
+from barnabas.console.guard.access import Access
 from barnabas.console.guard.sessions import Sessions
+from barnabas.console.jobs import Jobs
 from barnabas.console.messages.state import MessagesState
+from barnabas.console.requests.log import KnownTopics, RequestLog
 
 if TYPE_CHECKING:
     from barnabas.console.guard.sessions import Session
@@ -21,17 +25,39 @@ class Console:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.clusters = Clusters(settings)
-        self.sessions = Sessions(settings)
+        self.sessions = Sessions()
+        self.access = Access(settings, self.sessions)
         self.messages = MessagesState(settings.schema_files, settings.schema_registry)
         self.collectors = Collectors()
+        self.control = None if settings.control is None else Control(settings.control)
+        """The channel of our broker; None for a cluster that has none."""
+        self._requests: RequestLog | None = None
+        self.topics = KnownTopics()
+        self.sessions.on_end += [self._forget]
+        self.jobs = Jobs()
 
     def start(self) -> None:
         """Start what runs in the background."""
+
+    @property
+    def requests(self) -> RequestLog:
+        """The last requests of the broker with the channel."""
+        assert self.control is not None
+        if self._requests is None:
+            self._requests = RequestLog(self.control)
+        return self._requests
+
+    def _forget(self, session: Session) -> None:
+        """A log-in has ended: nothing connects as its user any more."""
+        self.collectors.forget(session.key)
+        self.clusters.forget(session.key)
 
     def close(self) -> None:
         """End what runs in the background and close connections."""
         self.collectors.close()
         self.clusters.close()
+        if self.control is not None:
+            self.control.close()
 
 
 @dataclass(frozen=True)
@@ -50,4 +76,4 @@ class Call:
     def collector(self) -> Collector:
         """The collector that samples the cluster as this user; it runs."""
         session, clusters = self.session, self.console.clusters
-        return self.console.collectors.of(session.user, lambda: clusters.new(session.security))
+        return self.console.collectors.of(session.key, lambda: clusters.new(session.security))

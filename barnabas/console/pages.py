@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 TEMPLATES = HERE / "templates"
 STATIC = HERE / "static"
+MAX_PRETTY = 200_000
+"""Characters of JSON on a page."""
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff"
     "\ufff9-\ufffb\ud800-\udfff]"
@@ -109,6 +112,12 @@ def json_text(value: object) -> str:
     return to_json(value).decode()
 
 
+def pretty(value: object) -> str:
+    """A value as indented JSON, for readers; long ones are cut."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return text if len(text) <= MAX_PRETTY else f"{text[:MAX_PRETTY]}\n… {len(text) - MAX_PRETTY:,} more characters"
+
+
 class Pages:
     """The templates of a console."""
 
@@ -130,6 +139,7 @@ class Pages:
             "exact": exact,
             "part": part,
             "json_text": json_text,
+            "pretty": pretty,
             "visible": visible,
         }
         self._environment.globals |= {"link": link, "navigation": navigation, "version": __version__}
@@ -139,3 +149,7 @@ class Pages:
         return self._environment.get_template(template).render(
             call=call, settings=call.settings, session=call.session, path=path, **values
         )
+
+    def plain(self, template: str, values: Mapping[str, Any]) -> str:
+        """The HTML of a page without a session: the log-in, a request that the guard has refused."""
+        return self._environment.get_template(template).render(**values)

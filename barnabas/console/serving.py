@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import logging
 from contextlib import contextmanager
 from dataclasses import fields
 from http import HTTPStatus
@@ -21,14 +20,17 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from barnabas.client.errors import AuthenticationFailed
 from barnabas.console.console import Call
 from barnabas.console.events import Streams
 from barnabas.console.failures import Refused, answer
-from barnabas.console.guard.changes import FIELD, check_change
+from barnabas.console.guard.bodies import MAX_BODY_BYTES, RefusedError
+from barnabas.console.guard.middleware import audit
+from barnabas.console.screens.api import entries
 from barnabas.console.values import from_json, from_texts, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from starlette.requests import Request
 
@@ -36,12 +38,8 @@ if TYPE_CHECKING:
     from barnabas.console.pages import Pages
     from barnabas.console.resources import Declared, Done, Download
 
-audit = logging.getLogger("barnabas.console.audit")
-
 THREADS = 16
 DOWNLOADS_MAX = 8
-BODY_MAX = 8 * 1024 * 1024
-"""The longest body of a request, bytes."""
 FLASH = "barnabas-done"
 """The cookie with the sentence of the last action, for the next page."""
 
@@ -49,7 +47,8 @@ FLASH = "barnabas-done"
 class Serving:
     """The endpoints of one console."""
 
-    def __init__(self, console: Console, pages: Pages) -> None:
+    def __init__(self, console: Console, pages: Pages, declared: Sequence[Declared]) -> None:
+        self._api_entries = entries(declared)
         self._console = console
         self._pages = pages
         self._streams = Streams()
@@ -73,10 +72,16 @@ class Serving:
         async def api(request: Request) -> Response:
             return await self._answered(request, declared, endpoint, is_api=True)
 
-        routes = [Route("/api" + declared.path.rstrip("/"), api, methods=methods)]
+        routes = [Route("/api" + declared.path, api, methods=methods)]
         if declared.template is not None or declared.kind != "resource":
             routes.append(Route(declared.path, page, methods=methods))
         return routes
+
+    async def api_page(self, request: Request) -> Response:
+        """The JSON API as a page."""
+        call = Call(self._console, self._console.sessions.of(request))
+        values = {"entries": self._api_entries, "origin": str(request.base_url).rstrip("/"), "flash": None}
+        return HTMLResponse(self._pages.render("api/api.html", call, "/api", values))
 
     def failure(self, request: Request, error: Exception) -> Response:
         """The response to a failed request: JSON, a part of a page, or a page."""
@@ -94,8 +99,13 @@ class Serving:
         call = Call(self._console, self._console.sessions.of(request))
         try:
             response: Response = await endpoint(request, declared, call, is_api=is_api)
-        except ClientDisconnect:
+        except (ClientDisconnect, RefusedError):
             raise
+        except AuthenticationFailed as error:
+            if call.session.is_login:  # the password was changed, or the user deleted
+                self._console.sessions.end(call.session)
+                raise RefusedError(401, "Log in again: the broker does not accept the password any more.") from None
+            response = self.failure(request, error)
         except Exception as error:
             response = self.failure(request, error)
         return response
@@ -113,14 +123,14 @@ class Serving:
         return response
 
     async def _action(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:
-        form = await self._form(request, declared, call, is_api=is_api)
+        form = await self._form(request, declared, is_api=is_api)
         arguments = _shown(form, declared.secrets)
         try:
             done: Done = await self._run(declared, call, form)
         except Exception as error:
-            audit.warning("%s: %s %s failed: %s", call.session.user, declared.path, arguments, answer(error).text)
+            audit(call.session, request, arguments, f"failed: {answer(error).text}")
             raise
-        audit.info("%s: %s %s: %s", call.session.user, declared.path, arguments, done.text)
+        audit(call.session, request, arguments, done.text)
         if is_api:
             return _json(done)
         if "hx-request" in request.headers:
@@ -174,17 +184,13 @@ class Serving:
 
     # --- the functions
 
-    async def _form(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Any:
-        """The form of an action that may be done."""
+    async def _form(self, request: Request, declared: Declared, *, is_api: bool) -> Any:
+        """The form of an action; the guard has read the body and checked the CSRF token."""
         assert declared.input_type is not None
-        if int(request.headers.get("content-length") or 0) > BODY_MAX:
-            raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a request has at most {BODY_MAX} bytes")
         if is_api:
-            check_change(request, call.session, call.settings, "")
             return from_json(declared.input_type, await request.body(), _path_texts(request))
-        async with request.form(max_fields=10_000, max_files=10, max_part_size=BODY_MAX) as form:
+        async with request.form(max_fields=10_000, max_files=10, max_part_size=MAX_BODY_BYTES) as form:
             texts = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
-        check_change(request, call.session, call.settings, dict(texts).get(FIELD, ""))
         return from_texts(declared.input_type, texts, _path_texts(request))
 
     async def _run(self, declared: Declared, call: Call, given: Any) -> Any:
@@ -206,7 +212,7 @@ class Serving:
             yield chosen
             return
         session = call.session
-        with self._console.clusters.borrow(session.user, session.security, declared.timeout_s) as cluster:
+        with self._console.clusters.borrow(session.key, session.security, declared.timeout_s) as cluster:
             yield chosen | {"cluster": cluster}
 
 

@@ -31,6 +31,12 @@ class Settings:
     certificate: str | None = None
     key: str | None = None
     """PEM files with which the console serves TLS; both or none."""
+    login: bool = False
+    """Whether people log in even if `properties` have a user."""
+    allowed_hosts: tuple[str, ...] = ()
+    """Further names under which the console is addressed."""
+    is_in_container: bool = False
+    """Whether the address is the container's, reached by whom its port is published to."""
     schema_files: tuple[str, ...] = ()
     """Avro and Protobuf schemas of messages: .avsc, .proto, .desc."""
     schema_registry: str | None = None

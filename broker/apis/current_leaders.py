@@ -19,7 +19,7 @@ MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEA
 def leader_of(broker: Broker, topic: str, topic_id: bytes, index: int) -> tuple[int, int]:
     """(leader, leader epoch) of a partition, as far as it is known here, else (-1, -1)."""
     try:
-        partition = broker.partitions.get_by_id(topic_id, index) if not topic else broker.partitions.get(topic, index)
+        partition = broker.partitions.get(topic or topic_id, index)
     except KafkaError:
         topic_image = broker.image.topic(topic) if topic else broker.image.topic_by_id(topic_id)
         image = None if topic_image is None else topic_image.partitions.get(index)

@@ -61,7 +61,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_few_elements", "_find_route", "_max_elements", "_routes", "_small")
+    __slots__ = ("_admits", "_broker", "_countdown", "_few_elements", "_max_elements", "_routes", "_small")
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -70,69 +70,103 @@ class Dispatcher:
         """
         self._broker = broker
         self._routes = routes or ROUTES[listener]
-        self._find_route = self._routes.find
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._few_elements = min(FEW_ELEMENTS, self._max_elements)
         self._small = min(LARGE_REQUEST_BYTES, self._max_elements)  # a request of fewer bytes has fewer elements
+        self._countdown = None if broker.meter is None else broker.meter.countdown
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
-    def dispatch(self, connection: Connection, frame: memoryview) -> None:
+    def dispatch(self, connection: Connection, frame: memoryview) -> None:  # noqa: C901 - inlined
         """Serve one request; `frame` is valid only until this returns. ProtocolError when it cannot be decoded."""
         if connection.authenticator is not None and not (self._admits or self._import_admits())(
             self._broker, self._routes, connection, frame, _serve
         ):
             return
-        quotas = self._broker.client_quotas
+        broker = self._broker
+        quotas = broker.client_quotas
         since = 0.0 if quotas is None else quotas.cpu_time()
         try:
             api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
         except Exception:
             raise ProtocolError("a request shorter than its header") from None
-        if api_key == _API_VERSIONS:
-            route, frame, client_id_size = _api_versions_route(
-                self._routes, api_version, correlation_id, frame, client_id_size
+        route = self._routes.known.get(api_key << 16 | api_version)
+        if route is None:
+            route, frame, client_id_size = _new_route(
+                self._routes, api_key, api_version, correlation_id, frame, client_id_size
             )
-        else:
-            route = self._find_route(api_key, api_version)
+        if self._countdown is not None:
+            countdown = self._countdown
+            left = countdown[api_key] - 1
+            countdown[api_key] = left
+            if not left:
+                self._dispatch_timed(connection, frame, api_key)
+                return
         position = 10
         client_id = None
         if client_id_size >= 0:
             position += client_id_size
-            client_id = _text(frame, 10, position)
-        request = None if route.read_usual is None or quotas is not None else route.read_usual(frame, position)
+            try:
+                client_id = str(frame[10:position], "utf-8")
+            except UnicodeDecodeError:
+                raise ProtocolError("a client id that is not UTF-8") from None
+        size = len(frame)
+        if position >= size:
+            _check_header(position, size, route)
+        request = None
+        if route.serve_usual is not None and quotas is None:
+            request = route.serve_usual(broker, connection, frame, position, correlation_id)
+            if type(request) is bytes:
+                if request:
+                    connection.out.append(request)
+                    connection.out_bytes += len(request)
+                if request_logger.isEnabledFor(logging.DEBUG):
+                    _log_request(connection, client_id, route)
+                return
+        if broker.loop.gathered:
+            broker.loop.write_gathered()  # any other request sees what was gathered before it
         if request is None:
-            request = self._parse(route, frame, position, client_id)
+            try:
+                if size <= self._small and route.request_is_flexible and not frame[position]:
+                    request = route.request_codec.parse(frame, position + 1)[0]  # nearly always
+                else:
+                    request = self._parse(route, frame, position, client_id)
+            except IndexError:
+                raise ProtocolError("a request shorter than its header") from None
+            except MemoryError:
+                raise no_memory(route, client_id, size) from None
         context = RequestContext(
-            self._broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
+            broker, connection, route.api_key, api_version, correlation_id, client_id, connection.now
         )
         if quotas is not None:
             from barnabas.broker.apis.metering import metered
 
-            context = metered(context, quotas, len(frame), since)
+            context = metered(context, quotas, size, since)
         if request_logger.isEnabledFor(logging.DEBUG):
-            peer = (connection.peer_host, connection.peer_port)
-            request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, api_version)
+            _log_request(connection, client_id, route)
         if request is None:
             large = LargeRequest(route, context, self._max_elements)
             _begin(large.serve(frame, position), route, large, context)
         else:
             _serve(route, request, context)
 
+    def _dispatch_timed(self, connection: Connection, frame: memoryview, api_key: int) -> None:
+        """Serve a request whose times are taken: it is dispatched again."""
+        meter = self._broker.meter
+        assert meter is not None
+        began, weight = meter.begins(api_key)
+        self.dispatch(connection, frame)
+        meter.handled(api_key, began, weight, connection)
+
     def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
         """The request of a frame; `position` is the one after the client id. None: it is parsed between the turns."""
         size = len(frame)
-        try:
-            if size <= self._small:
-                if route.request_is_flexible:
-                    position = _after_tagged_fields(frame, position) if frame[position] else position + 1
-                return route.request_codec.parse(frame, position)[0]
-            if size > LARGE_REQUEST_BYTES:
-                return self._parse_few(route, frame, position)
-            return parse_within(route, frame, position, self._max_elements, client_id)
-        except IndexError:
-            raise ProtocolError("a request shorter than its header") from None
-        except MemoryError:
-            raise no_memory(route, client_id, size) from None
+        if size <= self._small:
+            if route.request_is_flexible:
+                position = _after_tagged_fields(frame, position) if frame[position] else position + 1
+            return route.request_codec.parse(frame, position)[0]
+        if size > LARGE_REQUEST_BYTES:
+            return self._parse_few(route, frame, position)
+        return parse_within(route, frame, position, self._max_elements, client_id)
 
     def _parse_few(self, route: Route, frame: memoryview, position: int) -> Message | None:
         """The request of a large frame, None if it has many elements, or tagged fields in its header."""
@@ -151,6 +185,11 @@ class Dispatcher:
 
         self._admits = is_admitted
         return is_admitted
+
+
+def _log_request(connection: Connection, client_id: str | None, route: Route) -> None:
+    peer = (connection.peer_host, connection.peer_port)
+    request_logger.debug("%s:%d %s %s v%d", *peer, client_id, route.name, route.api_version)
 
 
 def _serve(route: Route, request: Message, context: RequestContext) -> None:
@@ -203,6 +242,8 @@ def _deliver(route: Route, request: Message | LargeRequest, context: RequestCont
     assert waited is not None  # a cancelled task does not deliver
     if waited.has_paused and isinstance(outcome, Message) and type(outcome) is not EncodedResponse:
         deliver = partial(_deliver, route, request, context)
+        if connection.count_errors is not None and route.first_error(outcome):
+            connection.count_errors(route, outcome)
         encoding = Task(encode_in_steps(route, outcome), context.broker.loop.slices, deliver)
         encoding.send_before_close = waited.send_before_close
         connection.delayed = encoding
@@ -210,6 +251,8 @@ def _deliver(route: Route, request: Message | LargeRequest, context: RequestCont
         return
     connection.delayed = None
     connection.last_active = connection.clock()  # idle time counts from the response
+    if context.broker.meter is not None:
+        context.broker.meter.waited(context.api_key, connection.last_active - context.now)
     if context.usage is not None:
         context.usage.resume()
     try:
@@ -275,22 +318,27 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
         connection.out.append(response)
         connection.out_bytes += len(response)
         return
-    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)  # type: ignore[arg-type]
+    if type(response) is EncodedResponse:
+        chunks = response.chunks
+    else:
+        chunks = route.response_codec.build(response)  # type: ignore[arg-type]
+        if connection.count_errors is not None and route.first_error(response):
+            connection.count_errors(route, response)
     if len(chunks) == 1:
-        size = 4 + len(chunks[0])
+        body: bytes = chunks[0]  # type: ignore[assignment]
         if route.response_is_flexible:
-            size += 1
-            connection.out.append(_FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0) + chunks[0])  # type: ignore[operator]
+            frame = _FLEXIBLE_RESPONSE_HEADER.pack(5 + len(body), correlation_id, 0) + body
         else:
-            connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id) + chunks[0])  # type: ignore[operator]
-        connection.out_bytes += size + 4
+            frame = _RESPONSE_HEADER.pack(4 + len(body), correlation_id) + body
+        connection.out.append(frame)
+        connection.out_bytes += len(frame)
         return
     size = 4 + route.response_is_flexible
     parts: list[Chunk] = [b""]  # for the header; reading may fail, so nothing is in the output before
     is_joined = True
     for chunk in chunks:
         size += len(chunk)
-        if not isinstance(chunk, IN_MEMORY):
+        if type(chunk) is not bytes and not isinstance(chunk, IN_MEMORY):
             chunk = _in_memory(chunk)
             is_joined = is_joined and isinstance(chunk, IN_MEMORY)
         parts.append(chunk)
@@ -316,13 +364,18 @@ def _respond_with_error(
     _send(route, context, response)
 
 
-def _api_versions_route(
-    routes: Routes, api_version: int, correlation_id: int, frame: memoryview, client_id_size: int
+def _new_route(
+    routes: Routes, api_key: int, api_version: int, correlation_id: int, frame: memoryview, client_id_size: int
 ) -> tuple[Route, memoryview, int]:
-    """KIP-511: an ApiVersions request of an unknown version is answered in version 0, with UNSUPPORTED_VERSION."""
+    """The route of a request that was not used before. ProtocolError if it is not served.
+
+    KIP-511: an ApiVersions request of an unknown version is answered in version 0, with UNSUPPORTED_VERSION.
+    """
     try:
-        return routes.find(ApiKey.API_VERSIONS, api_version), frame, client_id_size
+        return routes.find(api_key, api_version), frame, client_id_size
     except ProtocolError:
+        if api_key != _API_VERSIONS:
+            raise
         head = _REQUEST_HEADER.pack(ApiKey.API_VERSIONS, 0, correlation_id, -1)
         return routes.find(ApiKey.API_VERSIONS, 0), memoryview(head), -1
 
@@ -338,13 +391,12 @@ def _in_memory(chunk: Slice) -> Chunk:
     return chunk if data is None else data
 
 
-def _text(frame: memoryview, start: int, end: int) -> str:
-    if end > len(frame):
+def _check_header(position: int, size: int, route: Route) -> None:
+    """ProtocolError unless the header ends in the frame: its client id ends at `position`."""
+    if position > size:
         raise ProtocolError("a client id that extends beyond its frame")
-    try:
-        return str(frame[start:end], "utf-8")
-    except UnicodeDecodeError:
-        raise ProtocolError("a client id that is not UTF-8") from None
+    if route.request_is_flexible:
+        raise ProtocolError("a request shorter than its header")
 
 
 def _after_tagged_fields(frame: memoryview, position: int) -> int:

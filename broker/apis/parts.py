@@ -5,13 +5,17 @@ some of the items, so the handler does not know of parts. An item that is itself
 the answers of its parts become one item of the response again. Nearly every request is a single part.
 
 Invariant: the responses of the parts are joined in the order of the request.
+
+Why messages are divided, and not a pause made in the loop of each handler: 24 handlers stay plain functions that see
+one state from begin to end. With a pause each would be a coroutine that has to read group, leader and access again
+after it, for requests that are hardly ever so long. And what a coordinator writes for a part stays one bounded batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.event_loop.waiting import TaskGroup, outcome_of, pause
 from barnabas.wire.errors import KafkaError
@@ -59,7 +63,12 @@ def in_parts(handler: Handler, choices: Sequence[Parts], error_response: ErrorRe
     the response for a KafkaError of a part, or returns None if there is none.
     """
 
+    first = choices[0]
+    is_short = _ARE_SHORT[len(first.request) - 1]
+
     def handle(ctx: RequestContext, request: Any) -> Any:
+        if is_short(request, first.request, first.size):
+            return handler(ctx, request)  # nearly always
         for parts in choices:
             name = parts.request[0]
             items = getattr(request, name)
@@ -69,18 +78,34 @@ def in_parts(handler: Handler, choices: Sequence[Parts], error_response: ErrorRe
             return handler(ctx, request)
         if parts.distinct is not None and len(items) > 1:
             setattr(request, name, parts.distinct(items))
-        path = parts.request
-        if len(path) == 1:
-            weight = len(items)
-        elif len(path) == 2 and len(items) == 1 and (inner := getattr(items[0], path[1])) is not None:
-            weight = 1 + len(inner)  # one topic, nearly always
-        else:
-            weight = _weight(request, path)
-        if weight <= parts.size:
+        if _weight(request, parts.request) <= parts.size:
             return handler(ctx, request)
         return _in_parts(ctx, request, handler, parts, error_response)
 
     return handle
+
+
+def _is_one(request: Any, path: tuple[str], size: int) -> bool:  # noqa: ARG001 - as the others
+    """Whether the array has one item."""
+    return len(getattr(request, path[0])) == 1
+
+
+def _is_one_short(request: Any, path: tuple[str, str], size: int) -> bool:
+    """Whether the outer array has one item, and its array is short."""
+    outer = getattr(request, path[0])
+    return len(outer) == 1 and (items := getattr(outer[0], path[1])) is not None and len(items) < size
+
+
+def _is_one_of_one_short(request: Any, path: tuple[str, str, str], size: int) -> bool:
+    """Whether the outer arrays have one item each, and the inner array is short."""
+    items = getattr(request, path[0])
+    if len(items) != 1 or (items := getattr(items[0], path[1])) is None or len(items) != 1:
+        return False
+    return len(getattr(items[0], path[2])) < size - 1
+
+
+_ARE_SHORT: Final[tuple[Callable[[Any, Any, int], bool], ...]] = (_is_one, _is_one_short, _is_one_of_one_short)
+"""By length of the path: whether a request is a single part, for the usual request of one item in the outer arrays."""
 
 
 def distinct_names(names: list[Any]) -> list[Any]:

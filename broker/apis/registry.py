@@ -25,6 +25,7 @@ from barnabas.wire.schema import Message
 if TYPE_CHECKING:
     from barnabas.broker.apis.parts import Parts
     from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.net.connection import Connection
     from barnabas.coord.security.acls import Operation
 
 R = TypeVar("R", bound=Message)
@@ -32,9 +33,13 @@ H = TypeVar("H", bound="Handler")
 HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | None] | bytes | None"
 Handler = Callable[["RequestContext", Any], HandlerOutcome]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
-ReadUsual = Callable[[memoryview, int], Any]
-"""Reads a frame from the end of the client id on: an object with the request's fields, or None to have it parsed."""
-UsualReader = Callable[[int], "ReadUsual | None"]
+ServeUsual = Callable[["Broker", "Connection", memoryview, int, int], Any]
+"""Serves the usual form of a request without the codec: `(broker, connection, frame, position, correlation id)`.
+
+The position is the end of the client id. It returns the whole frame of the response, b"" if there is none; None to have
+the request parsed; or an object with the request's fields for the handler, which goes on with what has been done.
+"""
+UsualServer = Callable[[int], "ServeUsual | None"]
 """The function for a version."""
 
 BROKER: Final = "broker"
@@ -206,7 +211,7 @@ class _Served(NamedTuple):
     handler: Handler
     on_error: ErrorShape | None
     send_before_close: bool
-    usual_reader: UsualReader | None
+    usual: UsualServer | None
 
 
 _handlers: dict[tuple[str, int], _Served] = {}
@@ -221,7 +226,7 @@ def api(
     requires: Operation | None = None,
     parts: Parts | Sequence[Parts] = (),
     send_before_close: bool = False,
-    usual_reader: UsualReader | None = None,
+    usual: UsualServer | None = None,
 ) -> Callable[[H], H]:
     """Register the decorated function for a request on one kind of listener.
 
@@ -230,8 +235,8 @@ def api(
     returns the response for an error of the whole request; by default the top-level `error_code` and `error_message`
     of the response are set, or the connection is closed if it has no `error_code`. A request of many items is divided
     as `parts` says. `send_before_close`: a broker that stops sends the response of a coroutine before it closes the
-    connection, since the request has an effect. `usual_reader(version)` returns a function that reads the usual form of
-    the request without the codec.
+    connection, since the request has an effect. `usual(version)` returns a function that serves the usual form of the
+    request without the codec.
     """
 
     def register(handler: H) -> H:
@@ -251,7 +256,7 @@ def api(
         is_conditional = needs is not None or requires is not None
         registered = when_enabled if is_conditional else whole
         before_close = send_before_close or bool(parts)
-        _handlers[listener, request_class.api_key] = _Served(registered, on_error, before_close, usual_reader)
+        _handlers[listener, request_class.api_key] = _Served(registered, on_error, before_close, usual)
         return handler
 
     return register
@@ -286,16 +291,17 @@ class Route:
     __slots__ = (
         "api_key",
         "api_version",
+        "first_error",
         "handler",
         "name",
         "on_error",
-        "read_usual",
         "request_codec",
         "request_is_flexible",
         "response_class",
         "response_codec",
         "response_is_flexible",
         "send_before_close",
+        "serve_usual",
     )
 
     def __init__(self, api_key: ApiKey, api_version: int, listener: str = BROKER) -> None:
@@ -307,16 +313,22 @@ class Route:
         self.handler = served.handler
         self.on_error = served.on_error
         self.send_before_close = served.send_before_close
-        self.read_usual = None if served.usual_reader is None else served.usual_reader(api_version)
+        self.serve_usual = None if served.usual is None else served.usual(api_version)
         self.request_codec = request_class.codec(api_version)
         self.response_codec = response_class.codec(api_version)
         self.response_class = response_class
+        self.first_error: Callable[[Any], int] = _may_have_errors
+        """Returns an error code in a response, 0 if it has none; metrics replace it by one that knows the class."""
         self.request_is_flexible = request_header_version(api_key, api_version) >= 2
         self.response_is_flexible = response_header_version(api_key, api_version) >= 1
 
     def error_response(self, request: Message, error: KafkaError) -> Message | None:
         """The response for an error of the whole request, or None if it has no `error_code`."""
         return _error_response(self.response_class, self.on_error, request, error)
+
+
+def _may_have_errors(_: object) -> int:
+    return 1
 
 
 def _handler(api_key: ApiKey, listener: str) -> _Served:
@@ -337,15 +349,16 @@ def served_versions(api_key: ApiKey) -> tuple[int, int]:
 class Routes:
     """The routes of one kind of listener, each made when it is first needed."""
 
-    __slots__ = ("_listener", "_routes")
+    __slots__ = ("_listener", "known")
 
     def __init__(self, listener: str) -> None:
         self._listener = listener
-        self._routes: dict[int, Route] = {}
+        self.known: dict[int, Route] = {}
+        """By API key << 16 | version: the routes that were used before."""
 
     def find(self, api_key: int, api_version: int) -> Route:
         """The route of a request. ProtocolError if its API or version is not served here."""
-        route = self._routes.get(api_key << 16 | api_version)
+        route = self.known.get(api_key << 16 | api_version)
         if route is not None:
             return route
         try:
@@ -357,7 +370,7 @@ class Routes:
         first, last = served_versions(key)
         if not first <= api_version <= last:
             raise ProtocolError(f"{key.name} version {api_version} is not served (only {first} to {last})")
-        route = self._routes[api_key << 16 | api_version] = Route(key, api_version, self._listener)
+        route = self.known[api_key << 16 | api_version] = Route(key, api_version, self._listener)
         return route
 
 

@@ -34,24 +34,31 @@ class GroupConfigs:
         self._image = image
         self._own: dict[str, GroupSettings] = {}
         self._default: GroupSettings | None = None
+        self._of_all: GroupSettings | None = None  # the settings of every group, if none has configs of its own
         self.on_change: list[Callable[[str], None]] = []
         """Called with a group id after a change of the group's configs has taken effect."""
 
     def __call__(self, group_id: str) -> GroupSettings:
         """The settings of a group, whether it exists or not."""
+        if self._of_all is not None:
+            return self._of_all
         settings = self._own.get(group_id)
         if settings is not None:
             return settings
-        own = self._image().config(GROUP, group_id)
+        configs = self._image().configs
+        own = configs.get((GROUP, group_id))
         if own:
             settings = self._own[group_id] = self._settings(group_id, own)
             return settings
         if self._default is None:
             self._default = self._settings(group_id, {})
+        if not any(kind == GROUP for kind, _ in configs):
+            self._of_all = self._default
         return self._default
 
     def apply(self, delta: ClusterDelta) -> None:
         """Apply a metadata change."""
+        self._of_all = None
         if any(kind == BROKER for kind, _ in delta.changed_configs):
             self._own.clear()
             self._default = None

@@ -29,6 +29,7 @@ from barnabas.broker.config.keys.share_and_streams import (
     GROUP_STREAMS_MAX_SIZE,
 )
 from barnabas.broker.coordinators.append import codec_of
+from barnabas.broker.coordinators.gathered_commits import GatheredCommits
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
@@ -42,11 +43,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.broker.config.server_config import ServerConfig
+    from barnabas.broker.coordinators.gathered_commits import UsualCommit
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.share_states import ShareStates
     from barnabas.broker.event_loop.steps import Steps
+    from barnabas.broker.net.connection import Connection
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.cluster.image import ClusterImage
     from barnabas.coord.cluster.topic_image import TopicImage
@@ -160,6 +163,48 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
             self._log_refusal(group_id, error)
             raise
 
+    def commit(
+        self,
+        commit: UsualCommit,
+        topic: TopicImage,
+        offset: int,
+        leader_epoch: int,
+        connection: Connection,
+        correlation_id: int,
+    ) -> bytes | None:
+        """Commit an offset; the frame of the response, for which the request does not wait.
+
+        It is written now, or with other commits of this turn before the response is sent. None, and nothing is done,
+        if the commit is refused or its partition has followers or a flush policy, for which it would have to wait.
+        """
+        try:
+            shard = self._shard_of(commit.request.group_id)
+        except KafkaError:
+            return None
+        partition, coordinator = shard.partition, shard.coordinator
+        if not partition.leads_alone or partition.flush_policy is not None or self.codec:
+            return None
+        loop, at = self._loop, self._moment()
+        try:
+            coordinator.offsets.check_usual(commit.request, commit.api_version, at)
+        except KafkaError:
+            return None
+        gathered: GatheredCommits | None = shard.gathered  # type: ignore[assignment]
+        if gathered is not None and not gathered.has_room_for(commit):
+            loop.write_gathered()
+            gathered = None
+        if gathered is None:
+            gathered = shard.gathered = GatheredCommits(self, shard, at)
+            if loop.is_gathering:
+                loop.gathered.append(gathered)
+        response = gathered.add(commit, topic, offset, leader_epoch, at, connection, correlation_id)
+        if not loop.is_gathering:
+            error = gathered.append()
+            if error:
+                return commit.failed(correlation_id, error)
+        self._follow_deadlines(shard, at)
+        return response
+
     def _log_refusal(self, group_id: str, error: KafkaError) -> None:
         if error.code in (ErrorCode.GROUP_MAX_SIZE_REACHED, ErrorCode.INVALID_REQUEST):
             text = "A request of group %.100r is refused with %s: %s"
@@ -172,7 +217,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
             try:
                 shard.coordinator.replay_end(producer_id, self._moment(), commit=commit)
             except Exception as error:
-                self._fail(shard, f"The end of a transaction of producer {producer_id}", error)
+                self.fail(shard, f"The end of a transaction of producer {producer_id}", error)
 
     def apply(self, delta: ClusterDelta) -> Steps[None]:
         """Apply a metadata change, in steps: remove the offsets of deleted topics, notify groups of changed topics."""

@@ -13,14 +13,17 @@ Measured: 10,000 groups with a member and an offset each are loaded in 0.6 s; 1,
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+
+from barnabas.broker.event_loop.waiting import start_later
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
     from barnabas.broker.event_loop.loop import Loop
-    from barnabas.broker.event_loop.slices import SlicedWork
     from barnabas.broker.event_loop.timers import Timer
+    from barnabas.broker.event_loop.waiting import Task
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.machine import Moment, Result
 
@@ -55,7 +58,7 @@ class Loading(Generic[C]):
         self.deferred: list[Event[C]] = list(deferred)
         """Events that came in meanwhile."""
         self.coordinator: C
-        self.work: SlicedWork | None = None
+        self.work: Task | None = None
         """Its work in slices; None before it begins."""
         self.timer: Timer | None = None
         """Until it begins."""
@@ -103,19 +106,14 @@ class BackgroundLoading(Generic[C]):
             self._begin(index, loading)
 
     def _begin(self, index: int, loading: Loading[C]) -> None:
-        loading.work = self._loop.slices.start(
-            loading.steps(),
-            lambda _: self._end(index, loading),
-            lambda error: self._fail(index, loading, error),
-        )
+        loading.work = start_later(loading.steps(), self._loop.slices, partial(self._end, index, loading))
 
-    def _end(self, index: int, loading: Loading[C]) -> None:
+    def _end(self, index: int, loading: Loading[C], error: Exception | None) -> None:
         del self._unfinished[index]
-        self._on_loaded(index, loading)
-
-    def _fail(self, index: int, loading: Loading[C], error: Exception) -> None:
-        del self._unfinished[index]
-        self._on_failed(loading, error)
+        if error is None:
+            self._on_loaded(index, loading)
+        else:
+            self._on_failed(loading, error)
 
     def __bool__(self) -> bool:
         """Whether any coordinator is being loaded; coordinators that wait after a failure do not count."""

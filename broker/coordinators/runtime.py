@@ -25,6 +25,7 @@ from barnabas.broker.coordinators.append import append_records
 from barnabas.broker.coordinators.loading import SYNCHRONOUS_LOAD_BYTES, BackgroundLoading, Backoff, Loading
 from barnabas.broker.coordinators.shard import Shard, release_replies
 from barnabas.broker.event_loop.guarded import call_guarded, log_failure
+from barnabas.broker.event_loop.waiting import start
 from barnabas.coord.machine import Moment
 from barnabas.coord.partitioning import coordinator_partition
 from barnabas.wire.batches.compression import Codec
@@ -183,7 +184,7 @@ class CoordinatorRuntime(Generic[C]):
         self._process(shard, result, at)
         for event in loading.deferred:
             self._handle_for_all(shard, event, at)
-        if self._is_current(shard):
+        if self.is_current(shard):
             return shard
         self._loading.defer_for(index, loading.deferred)
         return None
@@ -202,13 +203,13 @@ class CoordinatorRuntime(Generic[C]):
         logger.error("The coordinator of %r is loaded from its log again in %g s", partition, delay_s)
         self._loading.start(partition.index, self._loading_of(partition, deferred), delay_s)
 
-    def _fail(self, shard: Shard[C], what: str, error: Exception) -> None:
+    def fail(self, shard: Shard[C], what: str, error: Exception) -> None:
         """Unload a coordinator that may differ from its log, and load it again; its waiting requests are answered.
 
         Until then its clients get COORDINATOR_LOAD_IN_PROGRESS.
         """
         log_failure(f"{what} in the coordinator of {shard.partition!r}", error)
-        if self._is_current(shard):
+        if self.is_current(shard):
             del self._shards[shard.partition.index]
             self._unload(shard)
             self._load_again(shard.partition)
@@ -227,7 +228,8 @@ class CoordinatorRuntime(Generic[C]):
         self._unload(shard)
         self._loading.start(partition.index, self._loading_of(partition), after_s)
 
-    def _is_current(self, shard: Shard[C]) -> bool:
+    def is_current(self, shard: Shard[C]) -> bool:
+        """Whether the coordinator is loaded: not unloaded meanwhile."""
         return self._shards.get(shard.partition.index) is shard
 
     def check_loaded(self) -> None:
@@ -236,6 +238,11 @@ class CoordinatorRuntime(Generic[C]):
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
     # ---- the coordinator of a key
+
+    @property
+    def has_topic(self) -> bool:
+        """Whether the internal topic exists, with its partitions open."""
+        return self._services.has_topic(self.topic)
 
     def ensure_topic(self, then: Callable[[KafkaError | None], None]) -> None:
         """Create the internal topic unless it exists; then call `then`, with COORDINATOR_NOT_AVAILABLE if that failed.
@@ -256,8 +263,7 @@ class CoordinatorRuntime(Generic[C]):
             logger.warning("Cannot create %s: %s", self.topic, error)
             error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, str(error))
         awaiting, self._awaiting_topic = self._awaiting_topic, []
-        failed = partial(log_failure, f"Requests that waited for {self.topic}")
-        self._loop.slices.begin(self._call_each(awaiting, error), _ignore, failed)
+        start(self._call_each(awaiting, error), self._loop.slices, _called)
 
     def _call_each(
         self, awaiting: Iterable[Callable[[KafkaError | None], None]], error: KafkaError | None
@@ -272,15 +278,16 @@ class CoordinatorRuntime(Generic[C]):
 
         KafkaError COORDINATOR_NOT_AVAILABLE if none has it.
         """
-        topic = self._services.image().topics.get(self.topic)
+        services = self._services
+        topic = services.image().topics.get(self.topic)
         if topic is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic} was deleted.")
-        partition_count = self._partition_count or len(topic.partitions)
-        index = coordinator_partition(key, partition_count)
+        index = coordinator_partition(key, self._partition_count or len(topic.partitions))
         leader = topic.partitions[index].leader
         if leader < 0:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} has no leader.")
-        if (self.topic, index) in self._services.partitions.offline and leader == self._services.config.node_id:
+        offline = services.partitions.offline
+        if offline and (self.topic, index) in offline and leader == services.config.node_id:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self.topic}-{index} is offline.")
         return leader
 
@@ -311,7 +318,8 @@ class CoordinatorRuntime(Generic[C]):
         return (shard.coordinator for shard in self._shards.values())
 
     def _shard_of(self, key: str) -> Shard[C]:
-        index = self.partition_of(key)
+        count = self._partition_count
+        index = coordinator_partition(key, count) if count else self.partition_of(key)
         return self._shards.get(index) or self._shard(index)
 
     def _shard(self, index: int) -> Shard[C]:
@@ -350,6 +358,8 @@ class CoordinatorRuntime(Generic[C]):
     def handle(self, key: str, event: Event[C]) -> None:
         """Let the coordinator of a key handle an event. KafkaError as in `coordinator_of`."""
         shard = self._shard_of(key)
+        if shard.gathered is not None:
+            self._loop.write_gathered()
         at = self._moment()
         self._process(shard, event(shard.coordinator, at), at)
 
@@ -370,7 +380,7 @@ class CoordinatorRuntime(Generic[C]):
                 yield from self._handle_parts(shard, in_steps(shard.coordinator))
 
     def _handle_parts(self, shard: Shard[C], parts: Iterator[Result]) -> Generator[None, None, None]:
-        while self._is_current(shard):
+        while self.is_current(shard):
             try:
                 result = next(parts, None)
             except Exception as error:
@@ -383,7 +393,7 @@ class CoordinatorRuntime(Generic[C]):
 
     def _handle_for_all(self, shard: Shard[C], event: Event[C], at: Moment) -> None:
         """Let one coordinator handle an event of all; its failure is logged, so that the others handle it too."""
-        if not self._is_current(shard):
+        if not self.is_current(shard):
             return
         try:
             result = event(shard.coordinator, at)
@@ -410,9 +420,14 @@ class CoordinatorRuntime(Generic[C]):
     # ---- results
 
     def _process(self, shard: Shard[C], result: Result, at: Moment) -> None:
-        """Append, replay and answer a result; then handle the deadlines that have passed, and set the timer."""
+        """Append, replay and answer a result; then set the timer again if there is an earlier deadline."""
         self._append_and_reply(shard, result, at)
-        self._continue(shard, at)
+        self._follow_deadlines(shard, at)
+
+    def _follow_deadlines(self, shard: Shard[C], at: Moment) -> None:
+        timer = shard.timer
+        if timer is None or timer.callback is None or shard.coordinator.timers.has_earlier:
+            self._continue(shard, at)
 
     def _continue(self, shard: Shard[C], at: Moment) -> None:
         """Handle the deadlines that have passed, and set the timer of the next one, also after a failure."""
@@ -422,7 +437,7 @@ class CoordinatorRuntime(Generic[C]):
             what = f"What was due in the coordinator of {shard.partition!r}, and is tried again in {TICK_RETRY_S:g} s,"
             log_failure(what, error)
             deadline = at.now + TICK_RETRY_S
-        if not self._is_current(shard):
+        if not self.is_current(shard):
             return
         timer = shard.timer
         if deadline is None or (timer is not None and timer.callback is not None and timer.deadline <= deadline):
@@ -437,7 +452,7 @@ class CoordinatorRuntime(Generic[C]):
         Thousands of members that vanish together are removed in pieces, between which others are served.
         """
         coordinator, end = shard.coordinator, inf
-        while (deadline := coordinator.next_deadline()) is not None and deadline <= at.now and self._is_current(shard):
+        while (deadline := coordinator.next_deadline()) is not None and deadline <= at.now and self.is_current(shard):
             if self._loop.now() >= end:
                 break
             if end == inf:
@@ -447,16 +462,19 @@ class CoordinatorRuntime(Generic[C]):
 
     def _tick(self, shard: Shard[C]) -> None:
         shard.timer = None
-        if self._is_current(shard):
+        if self.is_current(shard):
             self._continue(shard, self._moment())
 
     def _append_and_reply(self, shard: Shard[C], result: Result, at: Moment) -> None:
-        try:
-            result = self._append(shard, result, at)
-        except Exception as error:
-            self._fail(shard, "Appending or replaying records", error)
-            release_replies(result.failed_replies(ErrorCode.NOT_COORDINATOR), self._loop)
-            return
+        if shard.gathered is not None:
+            self._loop.write_gathered()
+        if result.records:
+            try:
+                result = self._append(shard, result, at)
+            except Exception as error:
+                self.fail(shard, "Appending or replaying records", error)
+                release_replies(result.failed_replies(ErrorCode.NOT_COORDINATOR), self._loop)
+                return
         log = shard.partition.log
         if log.high_watermark == log.log_end_offset:
             self._finish(shard, result)
@@ -466,17 +484,14 @@ class CoordinatorRuntime(Generic[C]):
             shard.partition.when_committed(log.log_end_offset - 1, lambda error: self._decided(shard, result, error))
 
     def _append(self, shard: Shard[C], result: Result, at: Moment) -> Result:
-        """Append and replay the records of a result, if it has any; returns the result that is to be answered.
+        """Append and replay the records of a result; returns the result that is to be answered.
 
         Any exception means that the coordinator may differ from its log.
         """
-        if not result.records:
-            return result
         try:
             first_offset = append_records(shard.partition, shard.leader_epoch, result, at, self.codec)
         except KafkaError as error:
-            level = logging.WARNING if error.code in _RETRIABLE else logging.ERROR
-            logger.log(level, "Cannot write to %r: %s", shard.partition, error)
+            log_unwritten(shard.partition, error)
             return shard.coordinator.append_failed(result, error.code, at)
         self._replay(shard, result, first_offset, at)
         return result
@@ -492,7 +507,7 @@ class CoordinatorRuntime(Generic[C]):
             timer.cancel()
             if not is_late:
                 self._decided(shard, result, error)
-            elif not error and self._is_current(shard):
+            elif not error and self.is_current(shard):
                 self._continue_committed(shard, result)
 
         def out_of_time() -> None:
@@ -508,7 +523,7 @@ class CoordinatorRuntime(Generic[C]):
         """The records of `result`, and all before them, are committed, or with an error never will be."""
         if error:
             release_replies(shard.coordinator.commit_failed(result, error), self._loop)
-        elif self._is_current(shard):
+        elif self.is_current(shard):
             self._finish(shard, result)
         else:  # the next coordinator does what follows
             release_replies(result, self._loop)
@@ -527,9 +542,17 @@ class CoordinatorRuntime(Generic[C]):
         return Moment(self._loop.state_now(), self._loop.now_ms())
 
 
+def log_unwritten(partition: Partition, error: KafkaError) -> None:
+    """Log that records could not be appended to a coordinator's partition."""
+    level = logging.WARNING if error.code in _RETRIABLE else logging.ERROR
+    logger.log(level, "Cannot write to %r: %s", partition, error)
+
+
 def _has_records(partition: Partition) -> bool:
     return partition.log.log_end_offset > partition.log.log_start_offset
 
 
-def _ignore(_: None) -> None:
-    """All waiting requests have been continued."""
+def _called(error: Exception | None) -> None:
+    """Log a bug; each callback is guarded."""
+    if error is not None:
+        log_failure("Requests that waited for an internal topic", error)

@@ -10,7 +10,7 @@ from barnabas.broker.event_loop.waking import FEW, do_in_pieces
 from barnabas.coord.machine import Moment, Reply, Result
 
 if TYPE_CHECKING:
-    from barnabas.broker.event_loop.loop import Loop
+    from barnabas.broker.event_loop.loop import Gathered, Loop
     from barnabas.broker.event_loop.timers import Timer
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.coordinator import Coordinator
@@ -24,7 +24,7 @@ C = TypeVar("C", bound="Coordinator")
 class Shard(Generic[C]):
     """One coordinator with its partition and its timer."""
 
-    __slots__ = ("coordinator", "leader_epoch", "partition", "timer")
+    __slots__ = ("coordinator", "gathered", "leader_epoch", "partition", "timer")
 
     def __init__(self, coordinator: C, partition: Partition, leader_epoch: int) -> None:
         self.coordinator = coordinator
@@ -32,6 +32,8 @@ class Shard(Generic[C]):
         self.leader_epoch = leader_epoch
         """The epoch in which this broker leads the partition; the coordinator writes in no other."""
         self.timer: Timer | None = None
+        self.gathered: Gathered | None = None
+        """Events of this turn whose records are not written yet."""
 
     @property
     def is_committed(self) -> bool:

@@ -159,7 +159,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         attempt: int = 0,
     ) -> None:
         """Have the leaders of `partitions` write markers, and report the partitions where markers are committed."""
-        if not self._is_current(shard):
+        if not self.is_current(shard):
             return
         image, node_id = self._services.image(), self._services.config.node_id
         done: list[TopicPartition] = []
@@ -193,7 +193,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
     ) -> None:
         """Another broker has written markers, or could not."""
         self._retry_later(shard, markers, again, attempt)
-        if done and self._is_current(shard):
+        if done and self.is_current(shard):
             self._report(shard, markers, done)
 
     def _write_one(
@@ -246,7 +246,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         """A marker is committed, or with an error never will be."""
         if error:
             self._retry_later(shard, markers, [target], attempt)
-        elif self._is_current(shard):
+        elif self.is_current(shard):
             self._report(shard, markers, [target])
 
     def _retry_later(
@@ -266,6 +266,6 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         try:
             result = shard.coordinator.markers_written(markers, done, at)
         except Exception as error:
-            self._fail(shard, f"The report of the markers of transactional id {markers.transactional_id!r}", error)
+            self.fail(shard, f"The report of the markers of transactional id {markers.transactional_id!r}", error)
         else:
             self._process(shard, result, at)

@@ -14,6 +14,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
 
 import trio
 
@@ -24,6 +25,13 @@ logger = logging.getLogger("kafka.server.KafkaServer")
 
 CALLBACKS_S = 0.001
 """How long the callbacks at the end of a turn run, seconds."""
+
+
+class Gathered(Protocol):
+    """Appends to one log that are written together."""
+
+    def write(self) -> None:
+        """Write them. If that fails, the responses to all of them, which are not sent yet, become errors."""
 
 
 class Loop:
@@ -39,6 +47,11 @@ class Loop:
         self.slices = Slices(self.timers, now)
         self.callbacks: deque[Callable[[], None]] = deque()
         """What `end_turn` will run."""
+        self.is_gathering = False
+        """Whether appends are gathered and written together, before the responses of this turn are sent: while the
+        reactor serves several connections."""
+        self.gathered: list[Gathered] = []
+        """What is not written yet."""
 
     async def pause(self, seconds: float, unless: trio.Event | None = None) -> None:
         """Wait between two runs of a periodic job, by the clock of the state, or until `unless` is set."""
@@ -52,6 +65,12 @@ class Loop:
     def call_after_turn(self, callback: Callable[[], None]) -> None:
         """Run `callback` at the end of the current turn, so that several appends wake a reader once."""
         self.callbacks.append(callback)
+
+    def write_gathered(self) -> None:
+        """Write what was gathered in this turn."""
+        gathered, self.gathered = self.gathered, []
+        for appends in gathered:
+            appends.write()
 
     @property
     def is_idle(self) -> bool:

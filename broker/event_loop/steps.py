@@ -3,6 +3,10 @@
 The work is a generator. It yields None after each step of at most about a millisecond, or a function that waits for a
 disk: that is run in a thread, and the generator goes on when it has ended. An exception of the function is raised in
 the generator. Short work is done before `start` returns; the rest is done in slices (`broker.event_loop.slices`).
+
+Why this is no coroutine of the driver (`waiting`): the same steps must also run without a loop, in a start and in a
+stop (`run_in_place`, `finish`), where the caller does the disk jobs itself; and `storage`, which knows no loop, has
+most of them. Handlers await such work with `run_steps`.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from barnabas.broker.event_loop.guarded import log_failure
 if TYPE_CHECKING:
     from barnabas.broker.event_loop.disk_threads import DiskExecutor
     from barnabas.broker.event_loop.loop import Loop
-    from barnabas.broker.event_loop.slices import SlicedWork
 
 R = TypeVar("R")
 DiskWork: TypeAlias = Callable[[], None]
@@ -28,7 +31,7 @@ IN_PLACE_S = 0.001
 class SteppedWork:
     """One piece of work in progress."""
 
-    __slots__ = ("_executor", "_failed", "_failure", "_loop", "_sliced", "_steps", "_then", "_waits_for", "is_done")
+    __slots__ = ("_executor", "_failed", "_failure", "_loop", "_steps", "_then", "_waits_for", "is_done", "steps_done")
 
     def __init__(
         self,
@@ -44,9 +47,9 @@ class SteppedWork:
         self._then = then
         self._failed = failed
         self._failure: Exception | None = None
-        self._sliced: SlicedWork | None = None
         self._waits_for: DiskWork | None = None
         self.is_done = False
+        self.steps_done = 0  # since it waited for other work
 
     def advance(self) -> None:
         """Do steps in place, for `IN_PLACE_S` at most, then go on between the turns."""
@@ -54,22 +57,26 @@ class SteppedWork:
         end = now() + IN_PLACE_S
         while self._step():
             if now() >= end:
-                self._sliced = self._loop.slices.start(self._further_steps(), _ignore, self._failed)
+                self.steps_done = 0
+                self._loop.slices.add(self)
                 return
+
+    def step(self) -> bool:
+        """Do one step between the turns; whether there are more."""
+        self.steps_done += 1
+        try:
+            return not self.is_done and self._step()
+        except Exception as error:  # of `then`
+            self._failed(error)
+            return False
 
     def finish(self) -> None:
         """Do all remaining steps now and wait for the disk: for a stop, when no client is served any more."""
-        if self._sliced is not None:
-            self._sliced.cancel()
         while not self.is_done:
             waits_for, self._waits_for = self._waits_for, None
             if waits_for is not None:
                 self._failure = _failure_of(waits_for)
             self._step(is_last=True)
-
-    def _further_steps(self) -> Generator[None, None, None]:
-        while self._step():
-            yield
 
     def _step(self, *, is_last: bool = False) -> bool:
         """Do one step; False when the work is done, or waits for a disk."""
@@ -140,7 +147,3 @@ def _failure_of(work: DiskWork) -> Exception | None:
 
 def _log(error: Exception) -> None:
     log_failure("Work in steps", error)
-
-
-def _ignore(_: object) -> None:
-    """The last step has called the callback."""

@@ -229,11 +229,22 @@ def _close(work: Any) -> None:
     call_guarded("Releasing what a request waits for", work.close)
 
 
-def start(work: Waiting[T], slices: Slices, then: Callable[[T | Exception], None]) -> Task | None:
+def start(
+    work: Waiting[T] | Generator[None, None, T], slices: Slices, then: Callable[[T | Exception], None]
+) -> Task | None:
     """Run a coroutine, and call `then` with its value or exception; the task if it has to wait."""
     task = Task(work, slices, then)
     task.go_on()
     return task if task._coroutine is not None else None
+
+
+def start_later(
+    work: Waiting[T] | Generator[None, None, T], slices: Slices, then: Callable[[T | Exception], None]
+) -> Task:
+    """Like `start`, but the first part is done between the turns too."""
+    task = Task(work, slices, then)
+    task._pause()
+    return task
 
 
 # ---- awaitables

@@ -85,8 +85,17 @@ class Channel:
         """Send what the socket accepts, at most about TURN_BYTES; returns the bytes sent."""
         connection = self.connection
         out = connection.out
-        if len(out) == 1 and type(out[0]) is bytes:  # one response in one piece, as nearly always
-            return self._send_one(out[0])
+        if len(out) == 1 and type(response := out[0]) is bytes:  # one response in one piece, as nearly always
+            try:
+                sent = self.socket.send(response)
+            except BlockingIOError:
+                return 0
+            connection.out_bytes -= sent
+            if sent == len(response):
+                out.popleft()
+            else:
+                out[0] = memoryview(response)[sent:]
+            return sent
         total = 0
         while out and total < TURN_BYTES and not self.is_reading:
             try:
@@ -96,20 +105,6 @@ class Channel:
             total += sent
             connection.out_bytes -= sent
         return total
-
-    def _send_one(self, response: bytes) -> int:
-        """Send the only chunk of `out`."""
-        try:
-            sent = self.socket.send(response)
-        except BlockingIOError:
-            return 0
-        connection = self.connection
-        connection.out_bytes -= sent
-        if sent == len(response):
-            connection.out.popleft()
-        else:
-            connection.out[0] = memoryview(response)[sent:]
-        return sent
 
     def _send_some(self) -> int:
         """Send a part of `out` with one system call; BlockingIOError when the socket's buffer is full."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES
@@ -60,12 +60,24 @@ class Waiting(Protocol):
         """End the wait: the client has disconnected."""
 
 
+class Meter(Protocol):
+    """What counts turns and errors for metrics."""
+
+    turns: list[float]
+    """The lengths of turns, seconds; `count_turns` is called when there are some."""
+
+    def count_turns(self) -> None:
+        """Count the turns in the list, and empty it."""
+
+    def count_errors(self, route: Any, response: Any) -> None:
+        """Count the errors in a response."""
+
+
 class Connection:
     """The server's side of one connection."""
 
     __slots__ = (
         "_buffers",
-        "_dispatch",
         "_filled",
         "_frame_end",
         "_is_admitted",
@@ -76,7 +88,9 @@ class Connection:
         "authenticator",
         "client_software",
         "clock",
+        "count_errors",
         "delayed",
+        "dispatch",
         "granted_topics",
         "is_closed",
         "is_closing",
@@ -110,13 +124,14 @@ class Connection:
         clock: Callable[[], float],
         security_protocol: str = "PLAINTEXT",
         on_refused: Callable[[Connection, ProtocolError], None] | None = None,
+        count_errors: Callable[..., None] | None = None,
     ) -> None:
         """`dispatch` serves one frame; `on_output` is called when there is something to send outside of a read.
 
         `on_refused` is called with a frame's error that is found after `dispatch`, which raises the others.
-        `clock` is the monotonic clock, seconds.
+        `clock` is the monotonic clock, seconds. `count_errors` takes the route and the response that has errors.
         """
-        self._dispatch = dispatch
+        self.dispatch = dispatch
         self.listener = listener
         self.security_protocol = security_protocol
         self.peer_host, self.peer_port = peer
@@ -130,6 +145,7 @@ class Connection:
         ] = []  # called once, after the task of the request that waits was cancelled
         self.on_authenticated: Callable[[Connection], None] | None = None  # called once
         self.clock = clock
+        self.count_errors = count_errors  # for metrics
         self.now = self.last_active = self._share_end = clock()
         self.out: deque[Chunk] = deque()
         self.out_bytes = 0
@@ -254,6 +270,11 @@ class Connection:
         if self.partial is None:
             if self.delayed is not None or self.out_bytes >= OUT_LIMIT_BYTES:
                 self._store(data)
+                return
+            end = len(data)
+            if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
+                self.dispatch(self, data[4:])  # one whole frame, nearly always
+                self.last_active = now
             else:
                 self._process(data)
         elif self.is_held:
@@ -267,6 +288,14 @@ class Connection:
         self._share_end = now + SHARE_S
         if self._has_frame and not self.is_held and not self.is_closing:
             self._release_buffer()
+
+    def replace(self, response: bytes, other: bytes) -> None:
+        """Send another response in place of one that is in `out`; nothing if it is not there any more."""
+        for index, chunk in enumerate(self.out):
+            if chunk is response:
+                self.out[index] = other
+                self.out_bytes += len(other) - len(response)
+                return
 
     def admit(self) -> None:
         """The frame that has begun fits into queued.max.request.bytes now: go on reading it."""
@@ -297,10 +326,6 @@ class Connection:
         """Dispatch every complete frame of `data`, keep the rest."""
         position = 0
         end = len(data)
-        if 4 < end <= self._max_frame_bytes and _SIZE.unpack_from(data)[0] == end - 4 >= _MIN_FRAME_BYTES:
-            self._dispatch(self, data[4:])  # one whole frame, nearly always
-            self.last_active = self.now
-            return
         while end - position >= 4:
             (size,) = _SIZE.unpack_from(data, position)
             if not _MIN_FRAME_BYTES <= size <= self._max_frame_bytes:
@@ -308,7 +333,7 @@ class Connection:
             frame_end = position + 4 + size
             if frame_end > end:
                 break
-            self._dispatch(self, data[position + 4 : frame_end])
+            self.dispatch(self, data[position + 4 : frame_end])
             position = frame_end
             if self.delayed is not None or self.is_closing or self.out_bytes >= OUT_LIMIT_BYTES:
                 break

@@ -23,7 +23,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import trio
@@ -31,14 +31,12 @@ import trio
 from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
+from barnabas.broker.net.admission import Admission, plain_host
 from barnabas.broker.net.channel import TURN_BYTES, Channel
-from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
-from barnabas.broker.net.connection_quotas import ConnectionQuotas
-from barnabas.broker.net.frame_buffers import FrameBuffers
+from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection, Meter
 from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.polling.poller import CLOSED, READ, WRITE
 from barnabas.broker.net.polling.poller_choice import FastestPoller
-from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.limits import Limits
     from barnabas.broker.net.polling.poller import Poller
-    from barnabas.broker.net.refused_sockets import RefusedSockets
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -94,15 +91,16 @@ class Reactor:
         self._limits = limits
         self._dispatch = dispatch
         self._poller: Poller = FastestPoller()
-        self._quotas = ConnectionQuotas(limits, loop.now())
-        self.ip_throttle_s: Callable[[str], float] | None = None
-        """Counts a new connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
-        self._refused: RefusedSockets | None = None
-        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._hold)
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._buffers = FrameBuffers(limits.max_queued_bytes)
-        self._unauthenticated = Unauthenticated(loop, limits, lambda late: self._close(self._channels[late]))
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
+        self.admission = Admission(
+            loop,
+            limits,
+            self._refusals,
+            lambda late: self._close(self._channels[late]),
+            lambda: self.acceptor.release_held(),  # noqa: PLW0108 - it is made below
+        )
+        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self.admission.hold)
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}
         self._to_flush: deque[Channel] = deque()
@@ -110,19 +108,23 @@ class Reactor:
         self._unserved: list[tuple[object, int]] = []  # events that the last turn had no time for
         self._ready = 0  # how many connections the poller has reported
         self._is_crowded = False  # whether more than `FEW` connections are ready
+        self._served_at = 0.0  # when the requests of the last turn were handled
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
+        self.observe: Callable[[Connection], None] | None = None
+        """Called with each new connection, which it may have pass by replacing `dispatch` and `on_output`."""
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
-        self.on_close: list[Callable[[], None]] = []
-        """Called when `run` ends, before the poller is closed."""
-        self.linger_s = LINGER_S
-        """How long it polls for the next event after one; 0 where the thread serves other brokers too."""
+        self.on_close: list[Callable[[], None]] = []  # called when `run` ends
+        self.turn_began = loop.now()  # of the current turn, or the last one
+        self.on_sent: Callable[[], None] | None = None  # called when responses were sent
+        self.meter: Meter | None = None  # set before the first turn
+        self.linger_s = LINGER_S  # how long it polls after an event; 0 where the thread serves other brokers too
 
     @property
-    def connection_count(self) -> int:
-        """The number of open connections."""
-        return len(self._channels)
+    def connections(self) -> Collection[Connection]:
+        """The open connections."""
+        return self._channels
 
     @property
     def poller(self) -> Poller:
@@ -132,9 +134,7 @@ class Reactor:
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits of connections; open ones stay open. All other limits are fixed at the start."""
         self._limits = limits
-        self._quotas.set_limits(limits, self._loop.now())
-        self._unauthenticated.set_limits(limits)
-        self.acceptor.release_held()
+        self.admission.set_limits(limits)
 
     def listen(self, listener: Listener) -> None:
         """Serve a socket that is already bound and listening."""
@@ -147,10 +147,11 @@ class Reactor:
     async def run(self) -> None:
         """Serve until cancelled."""
         clock = self._loop.now
-        timers = self._loop.timers
+        heap = self._loop.timers.heap  # looked at for every request
         next_checkpoint = clock() + CHECKPOINT_S
         linger_s = 0.0
         rotates = True
+        meter = self.meter
         try:
             while True:
                 try:
@@ -164,8 +165,10 @@ class Reactor:
                     await self._wait_for_work()
                     continue
                 linger_s = self.linger_s
-                now = clock()
-                is_due = now >= next_checkpoint or timers.is_due(now)
+                now = self._served_at
+                if meter is not None:
+                    meter.turns.append(clock() - self.turn_began)
+                is_due = now >= next_checkpoint or (heap and heap[0][0] <= now)
                 if is_due and rotates and self._rotation:
                     rotates = False  # a turn more: requests wait for the rotation or for other tasks, not for both
                     continue
@@ -173,6 +176,8 @@ class Reactor:
                 if is_due:
                     await trio.lowlevel.checkpoint()
                     next_checkpoint = clock() + CHECKPOINT_S
+                    if meter is not None:
+                        meter.count_turns()
         finally:
             self._close_all()
 
@@ -180,11 +185,6 @@ class Reactor:
         with trio.CancelScope() as self._sleep:
             await trio.lowlevel.wait_readable(self._poller.fileno())
         self._sleep = None
-
-    def _wake(self) -> None:
-        """End the wait of `run`: there is work that the poller does not report."""
-        if self._sleep is not None:
-            self._sleep.cancel()
 
     def turn(self, linger_s: float = 0.0, *, rotates: bool = True) -> bool:
         """Serve ready sockets, for `TURN_S` and one request more, then the rotation; False if nothing was ready.
@@ -203,8 +203,12 @@ class Reactor:
         self._in_turn = True
         loop = self._loop
         try:
-            now = loop.now()
-            self._serve(events, now, now + TURN_S)
+            if len(events) != 1 or self._rotation or not self._serve_one(events[0]):
+                loop.is_gathering = len(events) > 1
+                self._serve(events)
+                loop.is_gathering = False
+                if loop.gathered:
+                    loop.write_gathered()
             if loop.callbacks:
                 loop.end_turn()
             self._send_queued()
@@ -212,13 +216,34 @@ class Reactor:
                 self._serve_rotation()
                 self._loop.end_turn()
                 self._send_queued()
+            if self.on_sent is not None:
+                self.on_sent()
         finally:
-            self._in_turn = False
+            self._in_turn = loop.is_gathering = False
         return True
 
-    def _serve(self, events: list[tuple[object, int]], now: float, end: float) -> None:
-        """Serve events until `end`; the others are kept for the next turn."""
+    def _serve_one(self, event: tuple[object, int]) -> bool:
+        """Serve the only event: a connection that nothing is known against has data. False for any other event."""
+        target, ready = event
+        if ready != READ or not isinstance(target, Channel):
+            return False
+        if target.is_heavy or target.is_suspect or target.busy_visits:
+            return False
         clock = self._loop.now
+        now = self.turn_began = clock()
+        self._is_crowded = False
+        self._share_s = SHARE_S
+        self._read(target, now)
+        self._served_at = served_at = clock()
+        if served_at - now >= EXPENSIVE_S:
+            target.is_suspect = True
+        return True
+
+    def _serve(self, events: list[tuple[object, int]]) -> None:
+        """Serve events for `TURN_S`; the others are kept for the next turn."""
+        clock = self._loop.now
+        now = self.turn_began = clock()
+        end = now + TURN_S
         crowd = self._ready + len(self._rotation)
         self._is_crowded = crowd > FEW
         self._share_s = SHARE_S * FEW / crowd if self._is_crowded else SHARE_S
@@ -239,6 +264,7 @@ class Reactor:
             if now >= end:
                 self._unserved = events[index + 1 :]
                 break
+        self._served_at = now
 
     def _serve_channel(self, channel: Channel, ready: int, now: float) -> bool:
         """Serve an event of a channel; False if it is to be served in the rotation."""
@@ -260,6 +286,8 @@ class Reactor:
 
     def _serve_other(self, target: object) -> None:
         """Serve a listener, or a descriptor that was given to `watch`."""
+        if self._loop.gathered:
+            self._loop.write_gathered()
         try:
             if isinstance(target, Listener):
                 self.acceptor.accept(target)
@@ -317,30 +345,18 @@ class Reactor:
         self._in_turn = True
         try:
             self._send_queued()
+            if self.on_sent is not None:
+                self.on_sent()
         finally:
             self._in_turn = False
-        if self._to_flush or self._rotation:
-            self._wake()
+        if (self._to_flush or self._rotation) and self._sleep is not None:
+            self._sleep.cancel()  # `run` waits, and this is work that the poller does not report
 
     # -- accepting
 
-    def _hold(self, listener: Listener, now: float) -> tuple[float, str] | None:
-        """For how long a listener must not accept a connection now, and because of which limit; None if it may."""
-        held = self._quotas.hold(listener.name, now)
-        return self._unauthenticated.hold(now) if held is None and listener.authenticates else held
-
     def _admit(self, listener: Listener, accepted: SocketType, peer: tuple[str, int]) -> None:
-        host = _plain(peer[0])
-        quotas = self._quotas
-        quotas.accepted(listener.name)
-        if self.ip_throttle_s is not None and (wait_s := self.ip_throttle_s(host)):
-            self._close_later(accepted, wait_s)
-            return
-        if not quotas.allows(host):
-            limit = quotas.limit_of(host)
-            text = "Refused a connection from %s: max.connections.per.ip=%d is reached"
-            self._refusals.line(host, text, host, limit)
-            accepted.close()
+        host = plain_host(peer[0])
+        if not self.admission.admits(listener, accepted, host):
             return
         accepted.setblocking(False)
         local_host, local_port = listener.local_address(accepted)
@@ -348,50 +364,26 @@ class Reactor:
             listener.dispatch or self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
-            local=(_plain(local_host), local_port),
+            local=(plain_host(local_host), local_port),
             max_frame_bytes=self._limits.max_frame_bytes,
-            buffers=self._unauthenticated.buffers if listener.authenticates else self._buffers,
+            buffers=self.admission.buffers_of(listener),
             on_output=self._on_output,
             clock=self._loop.now,
             security_protocol=listener.protocol,
             on_refused=self._on_refused,
+            count_errors=None if self.meter is None else self.meter.count_errors,
         )
         if listener.prepare is not None:
             listener.prepare(connection)
+        if self.observe is not None:
+            self.observe(connection)
         if listener.tls is None:
             channel = Channel(accepted, connection, self._read_ahead)
         else:
             channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
-        if listener.authenticates:
-            connection.on_authenticated = self._on_authenticated
-            self._unauthenticated.add(connection)
-        if quotas.opened(listener.name, host):
-            self._close_idlest(listener.name)
-
-    def _on_authenticated(self, connection: Connection) -> None:
-        self._unauthenticated.remove(connection)
-        connection.use_buffers(self._buffers)
-        self.acceptor.release_held()
-
-    def _close_later(self, accepted: SocketType, wait_s: float) -> None:
-        """Close a connection of an address that connects too fast, in `wait_s` seconds."""
-        if self._refused is None:
-            from barnabas.broker.net.refused_sockets import RefusedSockets
-
-            self._refused = RefusedSockets(self._loop)
-        self._refused.close_later(accepted, wait_s)
-
-    def _close_idlest(self, inter_broker: str) -> None:
-        """Close the connection of another listener that was idle for the longest time: this one is exempt."""
-        others = [connection for connection in self._channels if connection.listener != inter_broker]
-        if others:
-            idlest = min(others, key=lambda connection: connection.last_active)
-            peer = (idlest.peer_host, idlest.peer_port)
-            text = "Closing the idlest connection, from %s:%d: max.connections is reached"
-            self._refusals.line(idlest.peer_host, text, *peer)
-            self._close(self._channels[idlest])
+        self.admission.opened(listener, connection, self._channels)
 
     # -- reading
 
@@ -416,33 +408,41 @@ class Reactor:
         connection = channel.connection
         if connection.is_closing or (connection.partial is not None and not connection.wants_data):
             return  # an event from before it stopped reading
-        budget = TURN_BYTES
         try:
-            while budget > 0:
-                space = None if connection.partial is None else connection.space()
-                if space is None:
-                    count = channel.socket.recv_into(self._scratch)
-                    if not count:
-                        connection.is_closing = True
-                        break
-                    connection.receive(self._scratch[:count], now, self._share_s)
-                    if connection.partial is None or connection.space() is None:
-                        break
-                    budget -= count
-                else:
-                    count = channel.socket.recv_into(space)
-                    space.release()
-                    if not count:
-                        connection.is_closing = True
-                        break
-                    connection.filled(count, now, self._share_s)
-                    budget -= count
+            if connection.partial is not None:
+                self._read_partial(channel, now, TURN_BYTES)
+            elif count := channel.socket.recv_into(self._scratch):
+                connection.receive(self._scratch[:count], now, self._share_s)
+                if connection.partial is not None and connection.space() is not None:
+                    self._read_partial(channel, now, TURN_BYTES - count)
+            else:
+                connection.is_closing = True
         except BlockingIOError:
             pass
         except Exception as error:
             self._failed(channel, error)
             return
-        self._queue(channel)
+        if not channel.is_queued:
+            channel.is_queued = True
+            self._to_flush.append(channel)
+
+    def _read_partial(self, channel: Channel, now: float, budget: int) -> None:
+        """Read the rest of a frame that has begun, and what follows it, for about `budget` bytes."""
+        connection = channel.connection
+        while budget > 0:
+            space = None if connection.partial is None else connection.space()
+            count = channel.socket.recv_into(self._scratch if space is None else space)
+            if not count:
+                connection.is_closing = True
+                return
+            if space is None:
+                connection.receive(self._scratch[:count], now, self._share_s)
+                if connection.partial is None or connection.space() is None:
+                    return
+            else:
+                space.release()
+                connection.filled(count, now, self._share_s)
+            budget -= count
 
     def _failed(self, channel: Channel, error: Exception) -> None:
         """Close a connection because of an error of its peer, of its socket, or a bug."""
@@ -462,6 +462,8 @@ class Reactor:
             self._refuse(channel, error)
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
+        if self._loop.gathered:
+            self._loop.write_gathered()
         connection = channel.connection
         peer = (connection.peer_host, connection.peer_port)
         self._refusals.line(connection.peer_host, "Closing the connection from %s:%d: %s", *peer, error)
@@ -490,21 +492,20 @@ class Reactor:
 
     def _send_queued(self) -> None:
         """Send responses for `SEND_S` at most; the others are sent later, in the next turn at the latest."""
+        loop = self._loop
+        if loop.gathered:
+            loop.write_gathered()
         queue = self._to_flush
         if not queue:
             return
-        loop = self._loop
+        if len(queue) == 1 and not loop.callbacks:
+            self._send(queue.popleft())
+            if not (queue or loop.callbacks):
+                return
         end = loop.now() + SEND_S if len(queue) > 1 else 0.0
         weight = 0
         while queue:
-            channel = queue.popleft()
-            channel.is_queued = False
-            if not channel.connection.is_closed:
-                try:
-                    weight += _SEND_BASE_BYTES + channel.flush()
-                    self._settle(channel)
-                except Exception as error:
-                    self._failed(channel, error)
+            weight += self._send(queue.popleft())
             if not queue and loop.callbacks:
                 loop.end_turn()
             if weight >= _SEND_CHECK_BYTES:
@@ -513,6 +514,21 @@ class Reactor:
                     end = loop.now() + SEND_S
                 elif loop.now() >= end:
                     break
+
+    def _send(self, channel: Channel) -> int:
+        """Send what a channel's socket takes; how long that takes, as a number of bytes."""
+        channel.is_queued = False
+        if channel.connection.is_closed:
+            return 0
+        try:
+            weight = _SEND_BASE_BYTES + channel.flush()
+            connection = channel.connection
+            if connection.partial is not None or connection.is_closing or connection.out or channel.interest != READ:
+                self._settle(channel)
+        except Exception as error:
+            self._failed(channel, error)
+            return 0
+        return weight
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
@@ -541,9 +557,7 @@ class Reactor:
         if self._channels.pop(connection, None) is None:
             return
         self._poller.unregister(channel.fd)
-        self._unauthenticated.remove(connection)
-        self._quotas.closed(connection.listener, connection.peer_host)
-        self.acceptor.release_held()
+        self.admission.closed(connection)
         channel.socket.close()
         if self._closed is not None and not self._channels:
             self._closed.set()
@@ -567,10 +581,6 @@ class Reactor:
             self._close(channel)
         return len(idle)
 
-    def stop_accepting(self) -> None:
-        """Close the listeners; the connections stay open."""
-        self.acceptor.close()
-
     def stop_reading(self) -> None:
         """Handle no further requests; responses that are ready are still sent."""
         for channel in list(self._channels.values()):
@@ -587,14 +597,8 @@ class Reactor:
     def _close_all(self) -> None:
         for close in self.on_close:
             call_guarded("Closing what the event loop polls", close)
-        self.stop_accepting()
-        if self._refused is not None:
-            self._refused.close()
+        self.acceptor.close()
+        self.admission.close()
         for channel in list(self._channels.values()):
             self._close(channel)
         self._poller.close()
-
-
-def _plain(host: str) -> str:
-    """An IPv4 address in its usual form, also when it was accepted by a dual-stack socket."""
-    return host.removeprefix("::ffff:") if "." in host else host

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from barnabas.broker.config.keys.own import ALWAYS
 from barnabas.broker.event_loop.guarded import log_failure
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.log_dir_failures import LogDirFailures
     from barnabas.broker.replicas.flush.flusher import Flusher
+    from barnabas.broker.replicas.gathered_batches import GatheredBatches
     from barnabas.broker.replicas.leader.committed_bytes import CommittedBytes
     from barnabas.broker.replicas.leader.fetch_sessions import PartitionKey
     from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
     from barnabas.broker.replicas.leader.leader_state import Follower
     from barnabas.broker.replicas.leader.leading import Leading
+    from barnabas.broker.replicas.leader.tally import Tally
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append.batch_check import Origin
     from barnabas.storage.append.offset_assignment import AppendInfo
@@ -56,10 +58,13 @@ class Partition:
         "_on_failure",
         "_waking",
         "adding_replicas",
+        "appends",
         "bytes_appended",
         "committed_bytes",
         "end_waiters",
+        "fetches",
         "flush_policy",
+        "gathered",
         "has_peers",
         "index",
         "is_closed",
@@ -70,11 +75,13 @@ class Partition:
         "leader_epoch",
         "leader_id",
         "leading",
+        "leads_alone",
         "log",
         "on_own_end",
         "partition_epoch",
         "removing_replicas",
         "replicas",
+        "tally",
         "topic",
         "topic_id",
         "waiters",
@@ -109,6 +116,8 @@ class Partition:
         self.is_internal = topic in INTERNAL_TOPICS
         self.log = log
         self.is_leader = False
+        self.leads_alone = False
+        """Whether this broker leads the partition, which has no other replica."""
         self.has_peers = False
         """Whether it has other replicas; without any, the `Partition` has all that readers and writers need."""
         self.leading: Leading | None = None
@@ -122,10 +131,13 @@ class Partition:
         self.adding_replicas: Sequence[int] = ()
         self.removing_replicas: Sequence[int] = ()
         self.bytes_appended = 0  # up to the high watermark, since the broker started
+        self.appends = self.fetches = 0  # since the broker started: appends as leader, and reads for fetches
+        self.tally: Tally | None = None  # only with a listener of metrics
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
         self.end_waiters: dict[object, Callable[[Partition], None]] = {}  # followers, which read up to the log end
         self.watches: dict[FollowerWatch, PartitionKey] = {}  # of followers that wait for any change
         self.flush_policy: FlushPolicy | None = None  # None: records are acknowledged without a flush
+        self.gathered: GatheredBatches | None = None  # in this turn, see `gathered_batches`
         self.is_closed = False  # deleted, moved to other brokers or offline
         self.on_own_end: Callable[[Partition], None] | None = None
         """Of a follower: called when `own_end` has advanced, up to which its next fetch may report records."""
@@ -143,7 +155,9 @@ class Partition:
         """
         if assigned.partition_epoch <= self.partition_epoch:
             return False
-        was_leader = self.is_leader
+        tally, was_leader, isr, epoch = self.tally, self.is_leader, len(self.isr), self.leader_epoch
+        if tally is not None:
+            tally.before_change(self)
         is_new_epoch = assigned.leader_epoch != self.leader_epoch
         has_changed = is_new_epoch or assigned.leader != self.leader_id
         self.leader_id = assigned.leader
@@ -154,6 +168,7 @@ class Partition:
         self.adding_replicas = assigned.adding_replicas
         self.removing_replicas = assigned.removing_replicas
         self.is_leader = assigned.leader == node_id
+        self.leads_alone = self.is_leader and len(assigned.replicas) == 1
         if self.is_leader and len(assigned.replicas) == 1:
             if self.has_peers or not was_leader:
                 self._lead_alone()
@@ -161,6 +176,8 @@ class Partition:
             self._take_part(assigned, is_new_epoch=is_new_epoch, is_new_leader=not was_leader)
         if was_leader and not self.is_leader:
             self._resign()
+        if tally is not None:
+            tally.after_change(self, was_leader=was_leader, isr=isr, epoch=epoch, assigned=assigned)
         if has_changed:
             self._wake_all()
         return has_changed
@@ -286,10 +303,12 @@ class Partition:
         That is done if validating the records takes more than `budget`: call this again with `is_validated` when the
         rest of the validation has been done.
         """
+        if self.gathered is not None:
+            self._loop.write_gathered()
         now_ms = self._loop.now_ms()
         header = check_client_batch(records, self.log.config, now_ms, budget, is_validated=is_validated)
         if type(header) is BatchHeader:
-            return self._append(records, now, now_ms, "client", [header])
+            return self._append_batch(records, header, now, now_ms, from_client=True)
         return header  # type: ignore[return-value]
 
     def append(
@@ -301,37 +320,75 @@ class Partition:
         returns, unless the flush policy asks for a flush first: see `when_committed`. `is_checked`: it is a batch
         that this process has built, so only its size is checked.
         """
-        headers = [header_of_own_batch(records, self.log.config)] if is_checked else None
-        return self._append(records, now, self._loop.now_ms(), origin, headers)
-
-    def _append(
-        self, records: memoryview, now: float, now_ms: int, origin: Origin, headers: list[BatchHeader] | None
-    ) -> AppendInfo:
-        log = self.log
+        if self.gathered is not None:
+            self._loop.write_gathered()
+        now_ms = self._loop.now_ms()
+        if is_checked:
+            header = header_of_own_batch(records, self.log.config)
+            return self._append_batch(records, header, now, now_ms, from_client=False)
         try:
-            info = log.append_as_leader(
-                records, leader_epoch=self.leader_epoch, now_ms=now_ms, now=now, origin=origin, headers=headers
+            info = self.log.append_as_leader(
+                records, leader_epoch=self.leader_epoch, now_ms=now_ms, now=now, origin=origin
             )
-        except KafkaError as error:
+        except (KafkaError, OSError) as error:
+            self._raise_not_written(error)
+        self.appends += 1
+        self._appended(info, len(records))
+        return info
+
+    def _append_batch(
+        self, records: memoryview, header: BatchHeader, now: float, now_ms: int, *, from_client: bool
+    ) -> AppendInfo:
+        try:
+            info = self.log.append_batch(
+                records, header, leader_epoch=self.leader_epoch, now_ms=now_ms, now=now, from_client=from_client
+            )
+        except (KafkaError, OSError) as error:
+            self._raise_not_written(error)
+        self.appends += 1
+        if self.leading is None and self.flush_policy is None and not self.waiters:
+            self.log.commit_all()
+            self.bytes_appended += header.size
+        else:
+            self._appended(info, header.size)
+        return info
+
+    def append_gathered(self, records: memoryview, headers: list[BatchHeader]) -> None:
+        """Append the gathered batches of a turn, which have their offsets. KafkaError when they cannot be written."""
+        try:
+            self.log.append_checked(records, headers, leader_epoch=self.leader_epoch, now=self._loop.now())
+        except (KafkaError, OSError) as error:
+            self._raise_not_written(error)
+        self.appends += len(headers)
+        self._committed_alone(len(records))
+
+    def _raise_not_written(self, error: KafkaError | OSError) -> NoReturn:
+        """Report a failed write, and raise the error that its client gets."""
+        if isinstance(error, KafkaError):
             self.report_failure("write", error.__cause__)
-            raise
-        except OSError as error:
-            self.report_failure("write", error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise error
+        self.report_failure("write", error)
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def _appended(self, info: AppendInfo, size: int) -> None:
+        """`size` bytes are in the log, unless they were there before: commit them, or have them flushed or fetched."""
         if self.leading is not None:
             if not info.duplicate:
-                self._replicate(len(records))
-            return info
+                self._replicate(size)
+            return
         if self.flush_policy is not None:
             if not info.duplicate:
-                self.flush_policy.appended(len(records))
-            return info
-        log.commit_all()
-        self.bytes_appended += len(records)
+                self.flush_policy.appended(size)
+            return
+        self._committed_alone(size)
+
+    def _committed_alone(self, size: int) -> None:
+        """`size` bytes are in the log of the only replica: they are committed."""
+        self.log.commit_all()
+        self.bytes_appended += size
         if self.waiters and not self._is_waking:
             self._is_waking = True
             self._loop.call_after_turn(self.wake)
-        return info
 
     def _replicate(self, size: int) -> None:
         assert self.committed_bytes is not None

@@ -89,7 +89,8 @@ class Partitions:
         self._runner = runner
         self._log_starts = LogStarts(loop, log_dirs, failures, runner, lambda: self)
         self._by_name: dict[str, _Topic] = {}
-        self._by_id: dict[bytes, _Topic] = {}
+        self._topics: dict[str | bytes, _Topic] = {}
+        """By name and by id."""
         self._is_loading = True
         self._offline = OfflinePartitions(loop, log_dirs)
         self.offline: Mapping[tuple[str, int], str] = self._offline.reasons
@@ -139,10 +140,13 @@ class Partitions:
         for topic in self._by_name.values():
             yield from topic.partitions.values()
 
-    def get(self, topic: str, index: int) -> Partition:
-        """A partition by name; KafkaError(UNKNOWN_TOPIC_OR_PARTITION), KAFKA_STORAGE_ERROR when it is offline."""
+    def get(self, topic: str | bytes, index: int) -> Partition:
+        """A partition by topic name or id.
+
+        KafkaError(UNKNOWN_TOPIC_OR_PARTITION), UNKNOWN_TOPIC_ID, KAFKA_STORAGE_ERROR when it is offline.
+        """
         try:
-            return self._by_name[topic].partitions[index]
+            return self._topics[topic].partitions[index]
         except KeyError:
             raise self._error(topic, index) from None
 
@@ -151,43 +155,23 @@ class Partitions:
         served = self._by_name.get(topic)
         return None if served is None else served.partitions.get(index)
 
-    def get_by_id(self, topic_id: bytes, index: int) -> Partition:
-        """A partition by topic id; KafkaError(UNKNOWN_TOPIC_ID), else as `get`."""
-        topic = self._by_id.get(topic_id)
-        if topic is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+    def get_leader(self, topic: str | bytes, index: int) -> Partition:
+        """A partition that this broker leads; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get`."""
         try:
-            return topic.partitions[index]
-        except KeyError:
-            raise self._error(topic.name, index) from None
-
-    def find_leader(self, topic: str, topic_id: bytes, index: int) -> Partition | None:
-        """A partition that this broker leads, by topic name, or by id if the name is empty; None if it leads none."""
-        try:
-            partition = (self._by_name[topic] if topic else self._by_id[topic_id]).partitions[index]
-        except KeyError:
-            return None
-        return partition if partition.is_leader else None
-
-    def get_leader(self, topic: str, index: int) -> Partition:
-        """A partition that this broker leads, by name; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get`."""
-        try:
-            partition = self._by_name[topic].partitions[index]
+            partition = self._topics[topic].partitions[index]
         except KeyError:
             raise self._error(topic, index) from None
         if not partition.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return partition
 
-    def get_leader_by_id(self, topic_id: bytes, index: int) -> Partition:
-        """A partition that this broker leads, by topic id; KafkaError(NOT_LEADER_OR_FOLLOWER), else as `get_by_id`."""
-        partition = self.get_by_id(topic_id, index)
-        if not partition.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        return partition
-
-    def _error(self, topic: str, index: int) -> KafkaError:
+    def _error(self, topic: str | bytes, index: int) -> KafkaError:
         """The error for a partition that this broker does not have (Kafka's `getPartitionOrError`)."""
+        if isinstance(topic, bytes):
+            known = self._topics.get(topic)
+            if known is None:
+                return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
+            topic = known.name
         error = self._offline.error(topic, index)
         if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and self._image is not None:
             partition = self._image.partition(topic, index)
@@ -287,9 +271,10 @@ class Partitions:
         self, target: TopicImage, index: int, config: LogConfig, directories: NewDirectories | None = None
     ) -> None:
         """Open a partition, or update it if it is open, as the image says."""
-        topic = self._by_id.get(target.topic_id)
+        topic = self._topics.get(target.topic_id)
         if topic is None:
-            topic = self._by_name[target.name] = self._by_id[target.topic_id] = _Topic(target.name, target.topic_id)
+            topic = _Topic(target.name, target.topic_id)
+            self._by_name[topic.name] = self._topics[topic.name] = self._topics[topic.topic_id] = topic
         if not self._is_assigned(target, index):
             return
         partition = topic.partitions.get(index)
@@ -497,7 +482,7 @@ class Partitions:
             )
 
     def _stop_serving(self, partition: Partition) -> None:
-        topic = self._by_id.get(partition.topic_id)
+        topic = self._topics.get(partition.topic_id)
         if topic is not None:  # else it is being deleted
             topic.partitions.pop(partition.index, None)
         callback = self.on_failure.get(partition.topic)
@@ -508,9 +493,9 @@ class Partitions:
 
     def _forget_topic(self, deleted: TopicImage) -> _Topic | None:
         """Remove a topic's partitions from the maps by name and id."""
-        topic = self._by_id.pop(deleted.topic_id, None)
+        topic = self._topics.pop(deleted.topic_id, None)
         if topic is not None and self._by_name.get(topic.name) is topic:
-            del self._by_name[topic.name]
+            del self._by_name[topic.name], self._topics[topic.name]
         return topic
 
     def _remove(self, deleted: Sequence[TopicImage]) -> Steps[None]:
@@ -544,7 +529,7 @@ class Partitions:
             if (image.name, index) in self.offline:
                 self._offline.delete(image.name, index)
                 yield None
-            topic = self._by_id.get(topic_id)
+            topic = self._topics.get(topic_id)
             partition = None if topic is None else topic.partitions.pop(index, None)
             if partition is not None and not partition.is_closed:
                 logger.info("Partition %s-%d was moved to other brokers: its log is deleted", image.name, index)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.general import (
@@ -21,6 +20,7 @@ from barnabas.broker.config.keys.general import (
     REQUEST_TIMEOUT_MS,
 )
 from barnabas.broker.event_loop.guarded import log_failure
+from barnabas.broker.event_loop.waiting import Future, in_slices, sleep_until, start
 from barnabas.broker.sharing.dead_letter_targets import LedElsewhere, LedHere
 from barnabas.wire.batches.records import BatchBuilder, CorruptRecord, Record, iter_batches, records_in_range
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -73,55 +73,43 @@ class DeadLetterQueues:
         self._create_queue = create_queue
         self._is_stopping = is_stopping
 
-    def send(
-        self,
-        key: SharePartitionKey,
-        source: Partition,
-        letters: DeadLetters,
-        done: Callable[[], None],
-        attempt: int = 1,
-    ) -> None:
+    def send(self, key: SharePartitionKey, source: Partition, letters: DeadLetters, done: Callable[[], None]) -> None:
         """Copy records to their group's queue; `done` is called when they are committed there, or dropped."""
 
-        def failed(error: Exception) -> None:
-            if not isinstance(error, KafkaError):
+        def ended(error: Exception | None) -> None:
+            if error is not None:
                 log_failure(f"Writing to the dead-letter queue of group {key.group_id}", error)
-            elif error.code in _RETRIABLE and attempt < ATTEMPTS and not self._is_stopping():
-                self._loop.timers.at(
-                    self._loop.now() + BACKOFF_S * 2 ** (attempt - 1),
-                    lambda: self.send(key, source, letters, done, attempt + 1),
-                )
-                return
-            else:
-                logger.error(
-                    "Cannot write records %d to %d of %r to the dead-letter queue of group %s: %s",
-                    *(letters.first_offset, letters.last_offset, source, key.group_id, error),
-                )
             done()
 
-        def created(missing: KafkaError | None) -> None:
+        start(self._send(key, source, letters), self._loop.slices, ended)
+
+    async def _send(self, key: SharePartitionKey, source: Partition, letters: DeadLetters) -> None:
+        for attempt in range(ATTEMPTS):
             try:
-                if missing is not None:
-                    raise missing
-                queue, limit = self._queue(name, source.index)
-            except Exception as error:
-                failed(error)
+                await self._write(key, source, letters)
                 return
-            steps = self._append(queue, limit, key, source, letters)
-            self._loop.slices.begin(steps, partial(appended, queue), failed)
+            except KafkaError as error:
+                if error.code not in _RETRIABLE or attempt == ATTEMPTS - 1 or self._is_stopping():
+                    logger.error(
+                        "Cannot write records %d to %d of %r to the dead-letter queue of group %s: %s",
+                        *(letters.first_offset, letters.last_offset, source, key.group_id, error),
+                    )
+                    return
+            await sleep_until(self._loop.timers, self._loop.now() + BACKOFF_S * 2**attempt)
 
-        def appended(queue: Target, _: None) -> None:
-            queue.when_committed(lambda error: failed(KafkaError(error)) if error else done())
-
-        try:
-            name = self._name(key.group_id)
-        except Exception as error:
-            failed(error)
-            return
-        if self._services.has_topic(name):
-            created(None)
-        else:
-            self._create_queue(name, created)
+    async def _write(self, key: SharePartitionKey, source: Partition, letters: DeadLetters) -> None:
+        name = self._name(key.group_id)
+        if not self._services.has_topic(name):
+            created: Future[None] = Future()
+            self._create_queue(name, created.complete)
+            await created
+        queue, limit = self._queue(name, source.index)
+        await in_slices(self._append(queue, limit, key, source, letters))
+        committed: Future[ErrorCode] = Future()
+        queue.when_committed(committed.complete)
+        error = await committed
+        if error:
+            raise KafkaError(error)
 
     def _name(self, group_id: str) -> str:
         """The name of a group's queue. KafkaError if group or broker do not allow it."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.event_loop.guarded import call_guarded, error_code_of, log_failure
+from barnabas.broker.event_loop.waiting import in_slices, start
 from barnabas.broker.event_loop.waking import Waking
 from barnabas.broker.sharing.persister import FENCED, member_error
 from barnabas.coord.auto_offset_reset import BY_DURATION
@@ -94,12 +94,9 @@ class LiveSharePartition:
         self._persister.read(self.key, self.partition.leader_epoch, self._loaded)
 
     def _loaded(self, saved: ReadShareGroupStateResponsePartitionResult) -> None:
-        try:
-            self._start(saved)
-        except Exception as error:
-            self._start_failed(error)
+        start(self._start(saved), self._loop.slices, self._started)
 
-    def _start(self, saved: ReadShareGroupStateResponsePartitionResult) -> None:
+    async def _start(self, saved: ReadShareGroupStateResponsePartitionResult) -> None:
         if saved.error_code:
             self._fail_loading(member_error(ErrorCode(saved.error_code)))
             logger.log(
@@ -112,18 +109,14 @@ class LiveSharePartition:
             self._begin(saved, saved.start_offset, is_new=False)
             return
         # a lookup by timestamp may have to open large batches
-        self._loop.slices.begin(self._first_offset(), partial(self._begin_new, saved), self._start_failed)
+        start_offset = await in_slices(self._first_offset())
+        if not self.is_closed:
+            self._begin(saved, start_offset, is_new=True)
 
-    def _begin_new(self, saved: ReadShareGroupStateResponsePartitionResult, start_offset: int) -> None:
-        try:
-            if not self.is_closed:
-                self._begin(saved, start_offset, is_new=True)
-        except Exception as error:
-            self._start_failed(error)
-
-    def _start_failed(self, error: Exception) -> None:
-        log_failure(f"Loading the share partition {self.key}", error)
-        self._fail_loading(error_code_of(error))
+    def _started(self, error: Exception | None) -> None:
+        if error is not None:
+            log_failure(f"Loading the share partition {self.key}", error)
+            self._fail_loading(error_code_of(error))
 
     def _begin(self, saved: ReadShareGroupStateResponsePartitionResult, start_offset: int, *, is_new: bool) -> None:
         try:

@@ -70,7 +70,7 @@ class SharePartitions:
         """A share partition, which may still be loading. KafkaError if loading failed, or it is not served here."""
         live = self._live.get(key)
         if live is None:
-            partition = self._services.partitions.get_leader_by_id(key.topic_id, key.partition)
+            partition = self._services.partitions.get_leader(key.topic_id, key.partition)
             if partition.is_internal:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             settings = partial(self.settings, key.group_id)

@@ -154,6 +154,8 @@ def _add_parts(broker: Broker, world: World) -> None:
     slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
     broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
     broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
+    if broker.meter is not None:
+        broker.meter.follow(broker.partitions)
     broker.producer_ids = ProducerIds(broker.metadata.allocate_producer_ids)
     services = broker.services = BrokerServices(
         loop,

@@ -18,6 +18,8 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import TYPE_CHECKING, Final
 
+from barnabas.broker.event_loop import waiting
+
 if TYPE_CHECKING:
     from barnabas.broker.event_loop.loop import Loop
 
@@ -96,13 +98,15 @@ def start_later(loop: Loop, apis: Iterable[str], *, is_broker: bool = True) -> N
 def start(loop: Loop, names: Sequence[str]) -> None:
     """Import the modules in slices; modules that cannot be imported now are tried again."""
 
-    def then(failures: dict[str, str]) -> None:
-        if failures:
+    def then(failures: dict[str, str] | Exception) -> None:
+        if isinstance(failures, Exception):
+            logger.error("Modules cannot be imported: %s", failures)
+        elif failures:
             name, reason = next(iter(failures.items()))
             logger.error("%d modules cannot be imported, %s: %s. It is tried again", len(failures), name, reason)
             loop.timers.at(loop.now() + RETRY_S, lambda: start(loop, names))
 
-    loop.slices.start(import_all(names), then, lambda error: logger.error("Modules cannot be imported: %s", error))
+    waiting.start_later(import_all(names), loop.slices, then)
 
 
 def import_all(names: Iterable[str]) -> Generator[None, None, dict[str, str]]:

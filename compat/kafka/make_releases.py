@@ -2,7 +2,7 @@
 
     python -m compat.kafka.make_releases
 
-The table is `barnabas/kit/traffic/releases.json`, which `as_version` uses. The jars of the releases are downloaded
+The table is `barnabas/client/releases.json`, which `as_version` uses. The jars of the releases are downloaded
 once. Releases before 3.3 answer as a broker with ZooKeeper, later ones as a broker with KRaft.
 """
 
@@ -15,7 +15,7 @@ from typing import Any, Final
 from compat.kafka.programs import run_program
 from tests.support.jvm.jars import ROOT, jars
 
-TABLE = ROOT / "barnabas" / "control" / "traffic" / "releases.json"
+TABLE = ROOT / "barnabas" / "client" / "releases.json"
 FIRST_WITH_KRAFT: Final = (3, 3)
 RELEASES: Final = (
     "2.0.1", "2.1.1", "2.4.1", "2.8.2", "3.0.2", "3.3.2", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1", "4.0.0", "4.1.0",

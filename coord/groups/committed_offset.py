@@ -24,6 +24,7 @@ _TOPIC_ID_END: Final = len(_TOPIC_ID_TAG) + 16
 
 _USUAL: Final = Struct(">hqiBq3s16s")
 """A value of version 4 without metadata, with a topic id: what most commits are. It has 42 bytes."""
+USUAL_SIZE: Final = _USUAL.size
 
 
 class CommittedOffset(NamedTuple):
@@ -36,6 +37,11 @@ class CommittedOffset(NamedTuple):
     expire_timestamp_ms: int = -1
     """Set only by OffsetCommit v2-4 with a retention time."""
     topic_id: Uuid = ZERO_UUID
+
+
+def usual_value(offset: int, leader_epoch: int, commit_timestamp_ms: int, topic_id: Uuid) -> bytes:
+    """The value of a commit without metadata to a topic with an id; it `is_plain`."""
+    return _USUAL.pack(4, offset, leader_epoch, 1, commit_timestamp_ms, _TOPIC_ID_TAG, topic_id)
 
 
 def checked(value: bytes) -> bytes:

@@ -104,6 +104,14 @@ class GroupCoordinator(Coordinator):
             self._pending.replayed(offset, CoordinatorRecord(key, value))
         self._apply(key, value, at)
 
+    def replay_commit(
+        self, group_id: str, topic: str, partition: int, record: tuple[bytes, bytes], offset: int
+    ) -> None:
+        """As `replay`, for the record (key, value) of an offset that `GroupOffsets.check_usual` has accepted."""
+        if self._pending.by_producer:
+            self._pending.replayed(offset, CoordinatorRecord(*record))
+        self._store.put_plain(group_id, topic, partition, record[1])
+
     def replay_known(self, key: bytes, value: bytes) -> bool:
         """While the log is loaded: apply a record, if that takes a tenth of what `replay` does; False: it has to.
 

@@ -88,6 +88,23 @@ class GroupOffsets:
         result.reply(ticket, response, lambda error: offsets.commit_error(request, error))
         return result
 
+    def check_usual(self, request: OffsetCommitRequest, api_version: int, at: Moment) -> None:
+        """Check an OffsetCommit without metadata to one partition of a topic that exists, and renew the session.
+
+        KafkaError if the group does not exist, or does not accept it.
+        """
+        group = self._groups.get(request.group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+        self._accept(group, request, api_version, at, is_transactional=False)
+
+    def _accept(
+        self, group: Group, request: OffsetCommitRequest, api_version: int, at: Moment, *, is_transactional: bool
+    ) -> None:
+        group.validate_commit(request, api_version, is_transactional=is_transactional)
+        if isinstance(group, ClassicGroup) and (member := group.members.get(request.member_id)) is not None:
+            self._rebalance.renew_session(group, member, at)
+
     def _check_commit(
         self, request: OffsetCommitRequest, context: ClientContext, at: Moment, *, is_transactional: bool
     ) -> None:
@@ -100,9 +117,7 @@ class GroupOffsets:
             since = GROUP_NOT_FOUND_IN_TRANSACTION_SINCE if is_transactional else GROUP_NOT_FOUND_SINCE
             knows = context.api_version >= since
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION)
-        group.validate_commit(request, context.api_version, is_transactional=is_transactional)
-        if isinstance(group, ClassicGroup) and request.member_id in group.members:
-            self._rebalance.renew_session(group, group.members[request.member_id], at)
+        self._accept(group, request, context.api_version, at, is_transactional=is_transactional)
 
     def fetch(self, request: OffsetFetchRequestGroup, *, require_stable: bool = False) -> OffsetFetchResponseGroup:
         """OffsetFetch of named topics of a group. A group that does not exist has no offsets: no error.

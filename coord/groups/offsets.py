@@ -67,7 +67,10 @@ class OffsetStore:
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> dict[int, bytes]:
         """Apply the record of an offset; returns the offsets of the group in the topic. Raises ProtocolError."""
-        checked(value)
+        return self.put_plain(group_id, topic, partition, checked(value))
+
+    def put_plain(self, group_id: str, topic: str, partition: int, value: bytes) -> dict[int, bytes]:
+        """As `put`, for a value that was just made."""
         topics = self._groups.get(group_id)
         if topics is None:
             topics = self._groups[group_id] = {}

@@ -231,6 +231,7 @@ GROUPS: Final = (
         "kafka-consumer-groups --describe --group readers",
     ),
     Row("follow the lag", "barnabas group describe readers --watch"),
+    Row("watch all groups, topics and brokers", "barnabas top"),
     Row(
         "members",
         "barnabas group describe readers --members",

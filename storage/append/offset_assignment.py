@@ -10,10 +10,16 @@ from struct import Struct
 from typing import NamedTuple
 
 from barnabas.wire.batches.batch_header import BatchHeader
-from barnabas.wire.batches.records import NO_TIMESTAMP, PARTITION_LEADER_EPOCH_OFFSET, set_log_append_time
+from barnabas.wire.batches.records import (
+    LOG_OVERHEAD,
+    NO_TIMESTAMP,
+    PARTITION_LEADER_EPOCH_OFFSET,
+    set_log_append_time,
+)
 
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
+_HEAD = Struct(">qii")  # base offset, length, leader epoch
 
 
 class AppendInfo(NamedTuple):
@@ -24,6 +30,21 @@ class AppendInfo(NamedTuple):
     log_append_time_ms: int
     log_start_offset: int
     duplicate: bool = False
+
+
+def assign_offset(
+    records: memoryview, header: BatchHeader, offset: int, leader_epoch: int, now_ms: int, timestamp_type: str
+) -> int:
+    """As `assign_offsets` for the only batch in `records`, whose base offset is 0; the append time in ms, or -1."""
+    _HEAD.pack_into(records, 0, offset, header.size - LOG_OVERHEAD, leader_epoch)
+    header.base_offset = offset
+    header.last_offset += offset
+    header.partition_leader_epoch = leader_epoch
+    if timestamp_type != "LogAppendTime":
+        return NO_TIMESTAMP
+    set_log_append_time(records, now_ms)
+    header.max_timestamp = now_ms
+    return now_ms
 
 
 def assign_offsets(

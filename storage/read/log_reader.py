@@ -7,7 +7,6 @@ Source: Kafka's `LocalLog.read` and `LogSegment.read`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from barnabas.storage.damage import DamagedLog
@@ -83,13 +82,6 @@ class LogReader:
                 return LogRead(None, offset, limit_offset)
             max_bytes = first_size
         return self._slice(at, position, offset, max_bytes, limit_offset, log_end_offset)
-
-    def cold_lookup(self, offset: int) -> Callable[[], None] | None:
-        """Reads what `read` needs to find `offset`, in a thread; None if it is in memory."""
-        if offset == self._end_offset:
-            return None
-        at = self._segments.floor_index(offset)
-        return None if at < 0 else self._segments[at].cold_lookup(offset)
 
     def _at_end(self, offset: int) -> tuple[int, tuple[int, int] | None]:
         """(index of the segment, (position, size)) of the batch where the last read stopped, if it holds `offset`."""

@@ -26,7 +26,7 @@ from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
 from barnabas.storage.producers.producer_snapshot import CorruptSnapshot
 from barnabas.storage.producers.producer_state import ProducerState
-from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment import NotInMemory, Segment
 from barnabas.wire.batches.batch_header import BatchView, walk_batches
 from barnabas.wire.batches.records import MAGIC
 
@@ -99,9 +99,10 @@ class Truncation:
             self._producers.clear(self.offset)
             return
         segments = self.log.segments
-        lookup = segments[segments.floor_index(self.offset)].cold_lookup(self.offset)
-        if lookup is not None:
-            yield lookup
+        try:
+            segments[segments.floor_index(self.offset)].locate(self.offset, may_wait=False)
+        except NotInMemory as cold:
+            yield cold.lookup
         yield from self._rebuild_producers()
 
     def _rebuild_producers(self) -> Steps:

@@ -108,6 +108,27 @@ class Segment(SegmentFiles):
             self.first_timestamp = max_timestamp
         self._index(headers, start, index_interval_bytes)
 
+    def append_batch(self, data: memoryview, header: BatchHeader, index_interval_bytes: int) -> None:
+        """As `append`, for one batch."""
+        start = self.size
+        greatest = self._max_timestamp
+        if greatest is None or self._offset_index is None or self._time_index is None:
+            self._load_indexes()
+            greatest = self.max_timestamp
+        self._files.write_at(self._file or self.file, data, start)
+        self.size = start + header.size
+        timestamp = header.max_timestamp
+        if start == 0:
+            self.first_timestamp = timestamp
+        if timestamp > greatest:
+            self._max_timestamp = timestamp
+            self._offset_of_max_timestamp = header.last_offset
+        if self.bytes_since_index > index_interval_bytes:
+            self.offset_index.append(header.last_offset, start)
+            self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+            self.bytes_since_index = 0
+        self.bytes_since_index += header.size
+
     def _load_indexes(self) -> None:
         """Read what `_index` needs, before the write: after it nothing may fail."""
         _ = self.offset_index, self.time_index, self.max_timestamp
@@ -302,21 +323,6 @@ class Segment(SegmentFiles):
             raise self._damaged(position)
         return None
 
-    def cold_lookup(self, offset: int) -> Callable[[], None] | None:
-        """Reads what `locate` needs into the page cache, to be called in a thread; None if it is there already.
-
-        It changes nothing, and raises OSError when the disk fails.
-        """
-        index = self._offset_index
-        if index is None:
-            return self._lookup_in_files(offset)
-        position = index.lookup(offset)[1]
-        length = min(_SCAN_CHUNK, self.size - position)
-        file = self.file
-        if length <= 0 or self._files.is_cached(file, length, position):
-            return None
-        return partial(_read_chunk, self._files, file, length, position)
-
     def _lookup_in_files(self, offset: int) -> Callable[[], None]:
         paths = [self.path(layout.LOG_SUFFIX), self.path(layout.INDEX_SUFFIX)]
         if self.has_txn_index and self._txn_index is None:
@@ -423,8 +429,23 @@ class RollLimits(Protocol):
     segment_bytes: int
     segment_ms: int
     segment_index_bytes: int
+    index_interval_bytes: int
     cleanup_policy: frozenset[str]
     max_compaction_lag_ms: int
+
+
+def may_roll(segment: Segment, limits: RollLimits, header: BatchHeader) -> bool:
+    """Whether `should_roll` has to be asked before a batch is appended: no for nearly every batch."""
+    size, first_timestamp = segment.size, segment.first_timestamp
+    return (
+        size > limits.segment_bytes - header.size
+        or first_timestamp is None
+        or first_timestamp < 0
+        or header.max_timestamp - first_timestamp > limits.segment_ms - segment.roll_jitter_ms
+        or limits.max_compaction_lag_ms < limits.segment_ms
+        or segment.bytes_since_index > limits.index_interval_bytes  # the indexes get an entry
+        or header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+    )
 
 
 def should_roll(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.security.jaas import JaasError, parse_jaas
+from barnabas.client.security.jaas import JaasError, login_line, parse_jaas
 from barnabas.client.security.keys import SecurityError
 from barnabas.client.security.scram import login
 from barnabas.client.security.settings import security_from
@@ -32,6 +32,12 @@ def test_a_line_of_jaas_has_its_options() -> None:
     line = ' a.b.ScramLoginModule  required username="al\\"ice;=" password = x tokenauth=true ; '
     assert parse_jaas(line) == ("a.b.ScramLoginModule", {"username": 'al"ice;=', "password": "x", "tokenauth": "true"})
     assert parse_jaas("a.B required;").class_name == "B"
+
+
+def test_the_line_of_a_user_takes_every_text_as_it_is() -> None:
+    for text in ('a"; b="c', "\\", '\\"', " x ", "\n\r\t\x007", "ü'💥//", '" tokenauth="true'):
+        options = parse_jaas(login_line("PLAIN", text, text)).options
+        assert options == {"username": text, "password": text}
 
 
 @for_each(

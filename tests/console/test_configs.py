@@ -22,17 +22,17 @@ def config(console: RunningConsole, resource: str, key: str) -> dict[str, Any]:
 def test_keys_are_set_and_reset_with_their_default_in_sight(console: RunningConsole, broker, topic: str) -> None:
     with Cluster(broker.bootstrap) as cluster:
         create_topic(cluster, topic)
-    before = config(console, f"topic/{topic}", "retention.ms")
-    assert (before["value"], before["default"], before["is_set"]) == ("604800000", "604800000", False)
-    assert "segment is kept" in before["documentation"]
-    done = console.act(f"/configs/topic/{topic}/set", key="retention.ms", value="60000")
-    assert done["text"] == f"retention.ms of topic {topic} is set."
-    after = config(console, f"topic/{topic}", "retention.ms")
-    assert (after["value"], after["default"], after["source"], after["is_own"]) == ("60000", "604800000", "topic", True)
+    before = config(console, f"topic/{topic}", "max.message.bytes")
+    assert (before["value"], before["default"], before["is_set"]) == ("1048588", "1048588", False)
+    assert "batch" in before["documentation"]
+    done = console.act(f"/configs/topic/{topic}/set", key="max.message.bytes", value="60000")
+    assert done["text"] == f"max.message.bytes of topic {topic} is set."
+    after = config(console, f"topic/{topic}", "max.message.bytes")
+    assert (after["value"], after["default"], after["source"], after["is_own"]) == ("60000", "1048588", "topic", True)
     only_set = console.json(f"/configs/topic/{topic}?only_set=true")["configs"]["rows"]
-    assert [row["key"] for row in only_set] == ["retention.ms"]
-    console.act(f"/configs/topic/{topic}/set", key="retention.ms", reset=True)
-    assert config(console, f"topic/{topic}", "retention.ms") == before
+    assert [row["key"] for row in only_set] == ["max.message.bytes"]
+    console.act(f"/configs/topic/{topic}/set", key="max.message.bytes", reset=True)
+    assert config(console, f"topic/{topic}", "max.message.bytes") == before
 
 
 def test_brokers_groups_and_subscriptions(console: RunningConsole, topic: str) -> None:

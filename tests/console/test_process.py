@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import signal
 import socket
+import ssl
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx2
 import psutil
@@ -128,3 +130,46 @@ def test_a_console_alone_says_when_no_broker_answers() -> None:
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def test_a_console_that_others_reach_needs_tls_and_a_log_in(tmp_path: Path) -> None:
+    for address in ("0.0.0.0:0", ":0", "[::]:0"):
+        for command, way in (
+            (("serve", "--listen", "127.0.0.1:0", "--console", address), "start with --secure"),
+            (("console", "-b", "127.0.0.1:1", "--listen", address), "whether people must log in is not known"),
+        ):
+            ran = run_command(*command)
+            assert (ran.code, ran.stdout) == (2, "")
+            assert way in ran.stderr
+    ran = run_command("console", "-b", "127.0.0.1:1", "--tls-cert", str(tmp_path / "none.pem"))
+    assert ran.code == 2
+    assert "No such file" in ran.stderr
+    ran = run_command("console", "-b", "127.0.0.1:1", "--tls-key", "key.pem")
+    assert "--tls-key is the key of --tls-cert" in ran.stderr
+
+
+def test_the_console_of_a_secured_broker_has_its_certificate_and_its_users(tmp_path: Path) -> None:
+    arguments = (
+        "--listen",
+        "127.0.0.1:0",
+        "--secure",
+        "--data-dir",
+        str(tmp_path / "data"),
+        "--user",
+        "ann:ann-secret",
+    )
+    with Serving(*arguments, "--console", "0.0.0.0:0") as serving:
+        assert serving.process.stdout is not None
+        url = serving.process.stdout.readline().decode().removeprefix("Console: ").strip()
+        assert url.startswith("https://127.0.0.1:")
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "data-secure" / "ca.pem"))
+        with httpx2.Client(base_url=url, verify=trusted, timeout=60, follow_redirects=True) as client:
+            assert "Log in" in client.get("/topics").text
+            assert client.post("/login", data={"user": "ann", "password": "ann"}).status_code == 401
+            page = client.post("/login", data={"user": "ann", "password": "ann-secret", "next": "/topics"})
+            assert (page.status_code, page.url.path) == (200, "/topics")
+            assert client.get("/api/session").json()["user"] == "ann"
+            cookie = next(iter(client.cookies.jar))
+            assert cookie.secure
+            assert cookie.name.startswith("__Host-")
+            assert client.get("/topics", headers={"host": "evil.example"}).status_code == 403

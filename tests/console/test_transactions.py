@@ -12,9 +12,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.groups.consumer_groups import commit_offsets
 from barnabas.client.producer import Producer
 from tests.support.console.browser import Browser
-from tests.support.console.groups import write, write_in_transaction
+from tests.support.console.groups import hang, write, write_in_transaction
 from tests.support.console.running import RunningConsole
-from tests.support.requests.transactions import hang
 from tests.support.waiting import wait_for
 
 
@@ -36,9 +35,13 @@ def test_an_open_transaction_shows_what_it_holds_back_until_it_is_aborted(
     write(cluster, topic, 2)
     writer: Producer = write_in_transaction(cluster, topic, f"{topic}-pay")
     write(cluster, topic, 3)
-    wait_for(lambda: f"{topic}-pay" in open_ids(console), "the collector has seen the transaction")
-    (row,) = [row for row in console.json("/transactions")["open"] if row["transactional_id"] == f"{topic}-pay"]
-    assert (row["state"], row["held"], row["partitions"][0]["groups"]) == ("Ongoing", 4, [f"{topic}-readers"])
+    expected = [("Ongoing", 4, [f"{topic}-readers"])]
+
+    def shows_it() -> bool:
+        rows = [row for row in console.json("/transactions")["open"] if row["transactional_id"] == f"{topic}-pay"]
+        return [(row["state"], row["held"], part["groups"]) for row in rows for part in row["partitions"]] == expected
+
+    wait_for(shows_it, "the collector has seen the transaction and what it holds back")
     shown = console.json(f"/transactions/{topic}-pay")
     assert shown["partitions"] == [
         {
@@ -90,13 +93,9 @@ def test_transactions_in_the_browser(browser: Browser, cluster: Cluster, topic: 
     name = f"{topic}-pay"
     write_in_transaction(cluster, topic, name)
     write(cluster, topic, 3)
-
-    def is_open() -> bool:
-        browser.open("/transactions")
-        return bool(browser.all(f"section.table ~ * a, .scroll a[href='/transactions/{name}']"))
-
-    wait_for(is_open, "the list shows the open transaction")
-    browser.looks("/transactions", "transactions")
+    browser.open("/transactions")
+    browser.shows("4 offsets")  # without a reload
+    browser.looks("/transactions", "transactions", ready=".badge.warn")
     browser.size(1280)
     browser.click(f"a[href='/transactions/{name}']")
     browser.shows("Held back")

@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark
 PACKAGES = ("barnabas", "broker", "coord", "storage", "wire")
 FOUND = {
     "rolling-asked-twice": ("Produce 1 record: bytecodes ", "\n    write "),
-    "access-checked-without-an-authorizer": ("Produce 1 record: bytecodes ", "\n    access "),
+    "access-checked-without-an-authorizer": ("Produce 1 record: bytecodes ", "\n    parse "),
     "peer-asked-for-each-response": ("getpeername 0 -> 1, more than the table allows", "\n    send "),
 }
 """What the failure says of each bug: the row, and the layer."""

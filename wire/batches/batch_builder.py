@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from barnabas.wire.batches.batch_format import (
     CODEC_MASK,
@@ -187,6 +187,25 @@ def batch_of_one(timestamp: int, key: bytes, value: bytes | None) -> bytes:
     size = len(fields)
     records = (_VARINTS[size] if size < _KNOWN else encode_varint(size)) + fields
     return encode_batch(records, 1, 0, 0, 0, NO_PARTITION_LEADER_EPOCH, timestamp, timestamp)
+
+
+def record_head(key: bytes, value_size: int) -> bytes:
+    """What a record without headers has between its offset delta and its value."""
+    return encode_varint(len(key)) + key + encode_varint(value_size)
+
+
+def batch_of_bodies(timestamp: int, bodies: Sequence[bytes]) -> bytes:
+    """A batch of records without headers and with one timestamp, not compressed, of no producer.
+
+    A body is a `record_head` and the value.
+    """
+    parts: list[bytes] = []
+    for offset, body in enumerate(bodies):
+        delta = _VARINTS[offset] if offset < _KNOWN else encode_varint(offset)
+        size = len(body) + len(delta) + 3  # attributes, timestamp delta, header count
+        parts += (_VARINTS[size] if size < _KNOWN else encode_varint(size), b"\0\0", delta, body, _NO_HEADERS)
+    count = len(bodies)
+    return encode_batch(b"".join(parts), count, 0, 0, count - 1, NO_PARTITION_LEADER_EPOCH, timestamp, timestamp)
 
 
 def encode_batch(

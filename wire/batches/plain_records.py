@@ -61,7 +61,7 @@ class _Shape:
         slices.append(slice(timestamp + 1, start, size))
         expected.append(ONE_BYTE_DELTAS[:shorter])
         self.shorter_timestamps = slice(timestamp, start, size)
-        self.longer_timestamps = slice(0)
+        self.longer_timestamps: slice | None = None
         if longer:
             slices += [slice(start + at + (at > timestamp), None, size + 1) for at in record.fixed]
             expected += [bytes((data[at] if at else data[0] + 2,)) * longer for at in record.fixed]
@@ -78,7 +78,7 @@ class _Shape:
         return (
             self.columns(data) == self.expected
             and bytes(data[self.shorter_timestamps]).isascii()
-            and bytes(data[self.longer_timestamps]).isascii()
+            and (self.longer_timestamps is None or bytes(data[self.longer_timestamps]).isascii())
         )
 
 
@@ -99,7 +99,10 @@ _shapes: dict[tuple[int, int], _Shape | None] = {}
 
 def are_plain(data: bytes | memoryview, count: int, *, needs_keys: bool) -> bool:
     """Whether `data` is `count` valid records, if short timestamp deltas are valid; False if not sure."""
-    if are_regular(data, count, needs_keys=needs_keys):
+    shape = _shapes.get((count, len(data)))
+    if shape is not None and shape.matches(data) and (shape.has_keys or not needs_keys):
+        return True  # nearly always
+    if _has_new_shape(data, count, needs_keys):
         return True
     return count <= PLAIN_RECORDS and is_plain(data, count, needs_keys=needs_keys)
 

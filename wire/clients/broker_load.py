@@ -1,4 +1,4 @@
-"""The load of a broker: tagged fields of DescribeCluster that only Barnabas knows.
+"""The load and the version of a broker: tagged fields of DescribeCluster that only Barnabas knows.
 
 A request with the tag asks for it, and only then the response has it: Kafka's clients, which would skip an unknown tag
 anyway, get the responses that they know. The figures describe the broker that answers. A broker of Kafka answers
@@ -33,18 +33,20 @@ class BrokerLoad(NamedTuple):
     leaders: float
     """Partitions that it leads."""
     uptime_s: float
+    version: str = ""
+    """The version of Barnabas."""
 
 
 def encode(load: BrokerLoad) -> bytes:
     """The data of the tagged field."""
-    return _FORM.pack(*load)
+    return _FORM.pack(*load[:8]) + load.version.encode()
 
 
 def find(tagged_fields: Iterable[tuple[int, bytes]]) -> BrokerLoad | None:
     """The load among the unknown tagged fields of a response; None if there is none, or in an unknown form."""
     for tag, data in tagged_fields:
-        if tag == TAG and len(data) >= _FORM.size:  # later versions may append figures
-            return BrokerLoad(*_FORM.unpack_from(data))
+        if tag == TAG and len(data) >= _FORM.size:
+            return BrokerLoad(*_FORM.unpack_from(data), data[_FORM.size :].decode(errors="replace"))
     return None
 
 

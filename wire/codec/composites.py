@@ -8,7 +8,7 @@ from construct import RangeError, StreamError
 from construct.core import stream_size, stream_tell
 
 from barnabas.wire.codec.primitives import INT8, AnyConstruct, Fixed, FixedBytes, Length, field_name, reading, writing
-from barnabas.wire.codec.runtime import SMALL, small_structs
+from barnabas.wire.codec.runtime import SMALL, short_arrays, small_structs
 
 if TYPE_CHECKING:
     from barnabas.wire.codec.emit import BuildGen, ParseGen
@@ -102,9 +102,25 @@ class Array(AnyConstruct):
                 writer.line(f"unexpected_null_to_build({field_name(source)})")
         with writer.block("else:"):
             writer.line(f"{count} = len({items}){plus}")
+        if self.length.compact and isinstance(self.subcon, Fixed):
+            self._emit_build_short(writer, items, count, self.subcon.cell)
+        else:
+            self._emit_build_any(writer, items, count)
+        return source
+
+    def _emit_build_short(self, writer: BuildGen, items: str, count: str, letter: str) -> None:
+        """Emits code that writes a short array of numbers and the pending run with one struct.Struct."""
+        letters = "".join([cell for cell, _ in writer.cells])
+        sources = "".join([f"{pending}, " for _, pending in writer.cells])
+        ready = writer.bind(short_arrays(letters, letter), f"pack_{letters.replace('?', 'T')}_{letter}")
+        with writer.block(f"if {count} < {SMALL}:"):
+            writer.line(f"w({ready}[{count}]({sources}{count}, *{items}))")
+        with writer.block("else:"):
+            self._emit_build_any(writer, items, count)
+
+    def _emit_build_any(self, writer: BuildGen, items: str, count: str) -> None:
         writer.length(count, self.length.compact, self.length.cell)
         self._emit_build_elements(writer, items)
-        return source
 
     def _emit_build_elements(self, writer: BuildGen, items: str) -> None:
         if isinstance(self.subcon, Fixed):

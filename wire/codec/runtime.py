@@ -6,6 +6,7 @@ raises IndexError or struct.error, which the codec turns into ProtocolError, or 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,7 +14,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError, TooManyEl
 from barnabas.wire.varint import encode_unsigned_varint, unsigned_varint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from barnabas.wire.types import TaggedField
 
@@ -155,3 +156,9 @@ def small_structs(letter: str) -> tuple[Struct, ...]:
     if structs is None:
         structs = _structs[letter] = tuple([Struct(f">{count}{letter}") for count in range(SMALL)])
     return structs
+
+
+@lru_cache(None)
+def short_arrays(letters: str, letter: str) -> tuple[Callable[..., bytes], ...]:
+    """What packs values of fixed size, a compact count and the array's numbers, by the count (the length + 1)."""
+    return tuple([Struct(f">{letters}B{max(count - 1, 0)}{letter}").pack for count in range(SMALL)])

@@ -14,6 +14,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from barnabas.cli.serve import UsageError, host_and_port
+from barnabas.console.guard.addresses import ExposedError, check_exposure, is_loopback
 from barnabas.console.listening import CannotListen, listen, url
 
 if TYPE_CHECKING:
@@ -35,28 +36,45 @@ STOP_S: Final = 3.0
 class ConsoleProcess:
     """The process of a console."""
 
-    def __init__(self, address: str) -> None:
-        """Listen at HOST:PORT. UsageError if that is not possible."""
+    def __init__(self, address: str, *, is_secure: bool = False, is_in_container: bool = False) -> None:
+        """Listen at HOST:PORT. UsageError if that is not possible, or if others reach the address.
+
+        With `--secure` people log in, and where others reach the console it has the broker's certificate.
+        """
         self._host, port = host_and_port(address, "--console")
+        self._has_tls = is_secure and not is_loopback(self._host)
+        self._is_in_container = is_in_container
         try:
+            check_exposure(
+                self._host, has_tls=self._has_tls, has_login=is_secure, is_in_container=is_in_container, is_served=True
+            )
             self._socket = listen(self._host, port)
-        except CannotListen as error:
+        except (CannotListen, ExposedError) as error:
             raise UsageError(str(error)) from None
         self._address = f"{self._host}:{self._socket.getsockname()[1]}"
         self._process: subprocess.Popen[bytes] | None = None
-        self.also_ready = f"Console: {url(self._host, self._socket.getsockname()[1])}\n"
+        self.also_ready = f"Console: {url(self._host, self._socket.getsockname()[1], has_tls=self._has_tls)}\n"
 
     def start(
-        self, bootstrap: str, data_dir: str = "", *, properties: Mapping[str, str] | None = None, control: str = ""
+        self,
+        bootstrap: str,
+        data_dir: str = "",
+        *,
+        properties: Mapping[str, str] | None = None,
+        control: str = "",
+        certificate: str = "",
     ) -> None:
         """Start the process for the brokers at these addresses; `properties` are keys of TLS and SASL.
 
-        `data_dir` is the directory of a supervisor, `control` what a control file has.
+        `data_dir` is the directory of a supervisor, `control` what a control file has, `certificate` the PEM file of
+        the broker.
         """
         command = [sys.executable, "-m", "barnabas", "console", "-b", bootstrap, "--listen", self._address]
         command += ["--socket", str(self._socket.fileno()), "--end-with-stdin"]
         command += [word for key, value in (properties or {}).items() for word in ("-X", f"{key}={value}")]
         command += ["--data-dir", data_dir] if data_dir else []
+        command += ["--tls-cert", certificate] if self._has_tls else []
+        command += ["--in-container"] if self._is_in_container else []
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")}
         if control:
             environment["BARNABAS_CONSOLE_CONTROL"] = control
@@ -116,7 +134,15 @@ class ConsoleProcess:
             logger.warning("The console is not started: %s", properties["why"])
             self.end()
             return
-        self.start(address, properties=properties, control="" if control is None else control())
+        from barnabas.broker.config.keys.security import SSL_KEYSTORE_LOCATION
+
+        certificate = server.config[SSL_KEYSTORE_LOCATION] or ""
+        self.start(
+            address,
+            properties=properties,
+            control="" if control is None else control(),
+            certificate=certificate,
+        )
 
         async def watch() -> None:
             try:
@@ -133,7 +159,7 @@ def connection_of(server: Server) -> tuple[str | None, dict[str, str]]:
 
     A listener without TLS and SASL is preferred; on one with SASL the users of the console log in.
     """
-    from barnabas.broker.ready import entrances
+    from barnabas.broker.start.ready import entrances
 
     config = server.config
     ways = entrances(

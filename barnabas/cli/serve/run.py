@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.config.options import Companion, ServeOptions
     from barnabas.cli.serve.console import ConsoleProcess
     from barnabas.kit.channel.host import Host
+    from barnabas.kit.channel.request_watch import RequestWatch
 
 EXIT_USAGE = 2
 ABOUT = """\
@@ -132,7 +133,9 @@ def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> S
     elif args.control_file or args.end_with_stdin:
         raise UsageError(f"{'--control-file' if args.control_file else '--end-with-stdin'} is for --control")
     if console is not None:
-        options.companion = console.beside if host is None else _both(host, console)
+        from barnabas.kit.channel.request_watch import RequestWatch
+
+        options.companion = _both(host or RequestWatch(), console)
     return options
 
 
@@ -140,10 +143,11 @@ def _console(args: argparse.Namespace) -> ConsoleProcess:
     """Listen for the console. UsageError if its address is wrong or taken."""
     from barnabas.cli.serve.console import DEFAULT, IN_CONTAINER, ConsoleProcess
 
-    return ConsoleProcess(args.console or (IN_CONTAINER if args.in_container else DEFAULT))
+    address = args.console or (IN_CONTAINER if args.in_container else DEFAULT)
+    return ConsoleProcess(address, is_secure=args.secure, is_in_container=args.in_container)
 
 
-def _both(host: Host, console: ConsoleProcess) -> Companion:
+def _both(host: Host | RequestWatch, console: ConsoleProcess) -> Companion:
     """The control channel and the console, which is told where the channel is."""
 
     async def start(server: Any, nursery: Any) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from barnabas.client.cluster import Cluster
 from barnabas.client.connection import SOFTWARE_NAME
 from barnabas.client.errors import raise_for
+from barnabas.coord.security.acls import Operation
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.cluster import (
     FeatureUpdateKey,
@@ -58,6 +59,19 @@ def describe_cluster(cluster: Cluster, *, with_fenced: bool = True) -> DescribeC
         raise_for(response.error_code, "the cluster", response.error_message)
         response.brokers.sort(key=lambda broker: broker.broker_id)
         return response
+
+    return cluster.retry(attempt)
+
+
+def allowed_operations(cluster: Cluster) -> set[str]:
+    """What the client may do to the cluster itself, by Kafka's names (KIP-430)."""
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+
+    def attempt(deadline: float) -> set[str]:
+        response = cluster.any_node(deadline).call(request, DescribeClusterResponse, deadline)
+        raise_for(response.error_code, "the cluster", response.error_message)
+        bits = response.cluster_authorized_operations
+        return {operation.name for operation in Operation if bits >= 0 and bits >> operation & 1}
 
     return cluster.retry(attempt)
 

@@ -7,13 +7,24 @@ No error shows the line, which has a password.
 
 from __future__ import annotations
 
+import re
+
 from barnabas.coord.security import jaas
-from barnabas.coord.security.jaas import LoginModule
+from barnabas.coord.security.jaas import LOGIN_MODULES, LoginModule
 from barnabas.wire.configdef import ConfigError
 
 
 class JaasError(ValueError):
     """The line is not in JAAS's form; the text is one sentence without any of its values."""
+
+
+def login_line(mechanism: str, user: str, password: str) -> str:
+    """The line of a user who logs in with PLAIN or SCRAM. Every text is taken as it is: quotes and spaces too."""
+    return f"{LOGIN_MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)};"
+
+
+def _quoted(text: str) -> str:
+    return '"' + re.sub(r'[\x00-\x1f"\\]', lambda match: f"\\{ord(match[0]):03o}", text) + '"'
 
 
 def parse_jaas(text: str) -> LoginModule:

@@ -9,6 +9,7 @@ The cluster is the thread's own: a `Cluster` is not thread-safe. Readers take `l
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from threading import Condition, Lock, Thread
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.client.cluster import Cluster
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 INTERVAL_S: Final = 2.0
 PAUSE_AFTER_S: Final = 30.0
@@ -162,6 +164,11 @@ class Collector:
             is_refusal = isinstance(error, KafkaError)
             question.due_at = now + (REFUSED_S if is_refusal else question.interval_s)
             self._failed(question.name, str(error), is_refusal=is_refusal)
+        except Exception as error:
+            log.error("the figures of %s could not be read", question.name, exc_info=error)
+            question.round = None
+            question.due_at = now + REFUSED_S
+            self._failed(question.name, "the console failed: its log has the details", is_refusal=True)
 
     def _answered(self, name: str) -> None:
         with self.lock:

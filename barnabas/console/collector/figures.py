@@ -3,7 +3,7 @@
 No I/O and no clock. `Figures` is changed by the collector's thread alone, under its lock (`collector.py`), and read
 under the same lock. What a cluster does not tell (the loads of Apache Kafka's brokers) is None.
 Memory: a topic takes about 0.3 kB and 16 bytes a partition, a group about 0.5 kB and 0.15 kB a partition; a series
-(1.4 kB) exists only for a topic that has had records and a group that has had a lag.
+(1.6 kB) exists only for a group that has had a lag, and for `MAX_TOPIC_SERIES` topics that had records last.
 Series of single partitions exist for `MAX_PARTITION_SERIES` partitions: of the groups that were looked at last.
 """
 
@@ -19,6 +19,8 @@ from barnabas.console.collector.rings import History, rate
 from barnabas.wire.clients.broker_load import BrokerLoad
 
 MAX_PARTITION_SERIES: Final = 4_000
+MAX_TOPIC_SERIES: Final = 3_000
+"""Topics with a series: those that had records last."""
 UNKNOWN: Final = -1
 """An offset that is not known."""
 
@@ -38,6 +40,8 @@ class BrokerFigures:
     load: BrokerLoad | None = None
     disk_used: float | None = None
     """The used part of its fullest data directory's file system, 0 to 1; None if it does not say."""
+    version: str = ""
+    """The release of Apache Kafka that it speaks like, and before it `Barnabas` with the version if it is one."""
     certificate_end_s: float | None = None
     """When the certificate of its listener ends, seconds since 1970; None without TLS."""
 
@@ -59,6 +63,8 @@ class TopicFigures:
     in_per_s: float | None = None
     out_per_s: float | None = None
     """Offsets a second by which all groups together moved on in it."""
+    active_at_s: float = 0.0
+    """When it had new records last."""
     history: History | None = None
 
     @property
@@ -91,6 +97,8 @@ class TopicFigures:
                 if self.history is None:
                     self.history = History()
                 self.history.put(at_s, self.in_per_s)
+                if self.in_per_s > 0:
+                    self.active_at_s = at_s
         self.ends_at_s = at_s
 
 
@@ -200,6 +208,14 @@ class Figures:
             return None
         return topic.ends[partition[1]]
 
+    def bound_topic_series(self) -> None:
+        """End the series of the topics that had no records for the longest time, if there are too many."""
+        drawn = [topic for topic in self.topics.values() if topic.history is not None]
+        if len(drawn) > MAX_TOPIC_SERIES:
+            drawn.sort(key=lambda topic: topic.active_at_s)
+            for topic in drawn[: len(drawn) - MAX_TOPIC_SERIES * 9 // 10]:
+                topic.history = None
+
     # --- groups
 
     def forget_groups(self, before_round: int) -> None:
@@ -272,6 +288,7 @@ class Figures:
 
     def put_totals(self, at_s: float) -> None:
         """Store the sums of what was read last, and each topic's rate out by what its groups read."""
+        self.bound_topic_series()
         self.messages_in.put(at_s, sum(topic.in_per_s or 0.0 for topic in self.topics.values()))
         for topic in self.topics.values():
             topic.out_per_s = 0.0

@@ -19,6 +19,7 @@ from barnabas.client.admin.cluster import VERSION_WITH_FENCED_BROKERS
 from barnabas.client.errors import ClientError, raise_for
 from barnabas.client.groups.consumer_groups import LAST_VERSION_WITH_NAMES
 from barnabas.client.offsets import LATEST_TIMESTAMP, READ_COMMITTED, READ_UNCOMMITTED, TopicPartition
+from barnabas.client.releases import release_of
 from barnabas.console.collector.figures import (
     BrokerFigures,
     Figures,
@@ -27,7 +28,7 @@ from barnabas.console.collector.figures import (
     TopicFigures,
     TransactionFigures,
 )
-from barnabas.wire.clients.broker_load import TAG, find
+from barnabas.wire.clients.broker_load import TAG, BrokerLoad, find
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups.classic_groups import ListGroupsRequest, ListGroupsResponse
 from barnabas.wire.messages.groups.offsets import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
@@ -151,9 +152,11 @@ class Rounds:
         request = DescribeClusterRequest()
         request.unknown_tagged_fields = ((TAG, b""),)
         response = self._ask(broker, request, DescribeClusterResponse)
-        end_s = None
+        end_s, release = None, None
         if response is not None:
-            end_s = self.cluster.node(broker, monotonic() + ANSWER_S).certificate_end_s
+            connection = self.cluster.node(broker, monotonic() + ANSWER_S)
+            end_s = connection.certificate_end_s
+            release = release_of({key: offered.max_version for key, offered in connection.versions.items()})
         with self._lock:
             figures = self.figures.brokers.get(broker)
             if figures is None:
@@ -161,6 +164,7 @@ class Rounds:
             figures.load = None if response is None else find(response.unknown_tagged_fields)
             if response is not None:
                 figures.certificate_end_s = end_s
+                figures.version = _version(figures.load, release)
             if figures.load is not None:
                 figures.disk_used = figures.load.disk
 
@@ -425,3 +429,9 @@ def _slices(items: Sequence[T], size: int) -> Iterator[list[T]]:
     iterator = iter(items)
     while part := list(islice(iterator, size)):
         yield part
+
+
+def _version(load: BrokerLoad | None, release: str | None) -> str:
+    """What a broker is: Barnabas tells its version; the release of Kafka is that of its APIs."""
+    own = f"Barnabas {load.version}".strip() if load is not None else ""
+    return ", ".join(part for part in (own, f"Kafka {release}" if release else "") if part)

@@ -43,6 +43,8 @@ class LiveView:
     charts: dict[str, ChartView]
     texts: dict[str, str] = field(default_factory=dict)
     """By the name in `data-text`."""
+    rows: str = ""
+    """Changes with the rows of the page's table: it is loaded again then. Empty if it stays as it is."""
 
 
 @dataclass(slots=True, frozen=True)
@@ -52,6 +54,8 @@ class BrokerRow:
     broker: int
     host: str
     port: int
+    version: str
+    """Such as `Barnabas 1.2, Kafka 4.4`, or `Kafka 3.9`: the release that it speaks like."""
     rack: str | None
     is_controller: bool
     answers: bool | None
@@ -119,7 +123,8 @@ class TransactionRow:
     started_ms: int | None
     age_s: float | None
     timeout_ms: int
-    held: int
+    held: int | None
+    """The offsets that wait behind it; None if they are not known yet."""
     partitions: list[HeldRow]
 
 
@@ -202,6 +207,7 @@ def _broker(broker: BrokerFigures, leaders: int, *, is_controller: bool) -> Brok
         broker=broker.broker,
         host=broker.host,
         port=broker.port,
+        version=broker.version,
         rack=broker.rack,
         is_controller=is_controller,
         answers=broker.answers,

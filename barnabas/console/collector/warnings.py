@@ -151,9 +151,10 @@ def _refusals(figures: Figures, now_s: float) -> Iterator[ClusterWarning]:  # no
 # --- for pages and `barnabas top` as well
 
 
-def held_records(transaction: TransactionFigures) -> int:
-    """The offsets that the partitions of a transaction hold back, as far as they are known."""
-    return sum(partition.held or 0 for partition in transaction.partitions)
+def held_records(transaction: TransactionFigures) -> int | None:
+    """The offsets that the partitions of a transaction hold back, as far as they are known; None if none is."""
+    known = [partition.held for partition in transaction.partitions if partition.held is not None]
+    return sum(known) if known or not transaction.partitions else None
 
 
 def age_of(transaction: TransactionFigures, now_s: float) -> float | None:

@@ -1,1 +1,1 @@
-"""Who may ask and change: sessions, tokens against CSRF, and the headers of every response."""
+"""Who may use the console: its address, `Host` and `Origin`, log-in and sessions, CSRF tokens, limits, headers."""

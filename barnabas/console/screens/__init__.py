@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import configs, figures, transactions
+from barnabas.console.screens import configs, figures, overview, requests, transactions
+from barnabas.console.screens.cluster import balance, brokers, partitions, quorum_and_disks
 from barnabas.console.screens.groups import listing, offsets, one
 from barnabas.console.screens.messages import browse, export, live, produce, records, schemas
 from barnabas.console.screens.topics import changes as topic_changes
@@ -27,9 +28,12 @@ class Screen:
 
 
 SCREENS = (
-    Screen("Topics", "/topics", (topic_listing, topic, topic_changes, figures)),
+    Screen("Overview", "/overview", (overview, figures)),
+    Screen("Topics", "/topics", (topic_listing, topic, topic_changes)),
     Screen("Messages", "/messages", (browse, records, live, export, produce, schemas)),
     Screen("Groups", "/groups", (listing, one, offsets)),
     Screen("Transactions", "/transactions", (transactions,)),
+    Screen("Cluster", "/cluster", (brokers, partitions, balance, quorum_and_disks)),
     Screen("Configs", "/configs", (configs,)),
+    Screen("Requests", "/requests", (requests,)),
 )

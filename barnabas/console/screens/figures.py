@@ -13,6 +13,7 @@ from barnabas.console.collector.figures import Figures
 from barnabas.console.collector.views import FINE_SPAN_S, LiveView, OverviewView, TopicRow, chart, overview, topic_rows
 from barnabas.console.console import Call
 from barnabas.console.events import Event
+from barnabas.console.pages import number
 from barnabas.console.resources import resource, stream
 from barnabas.console.tables import Page, TableQuery, paged
 
@@ -36,7 +37,7 @@ def figures(call: Call, query: FiguresQuery) -> OverviewView:
 
 @stream("/figures/events", summary="Charts of throughput and lag, with every sample.")
 def figures_events(call: Call, query: FiguresQuery) -> Iterator[Event | None]:
-    """Charts `messages`, `bytes` and `lag`, as `static/live.js` draws them."""
+    """Charts `messages`, `bytes` and `lag`, and the overview's figures as texts, as `static/live.js` shows them."""
     return samples(call, lambda known, now_s: _charts(known, now_s, query.span_s))
 
 
@@ -46,7 +47,14 @@ def _charts(known: Figures, now_s: float, span_s: float) -> LiveView:
             "messages": chart({"in": known.messages_in, "out": known.messages_out}, now_s, span_s),
             "bytes": chart({"in": known.bytes_in}, now_s, span_s),
             "lag": chart({"lag": known.lag}, now_s, span_s),
-        }
+        },
+        {
+            "topics": number(len(known.topics)),
+            "groups": number(len(known.groups)),
+            "in": number(sum(topic.in_per_s or 0.0 for topic in known.topics.values())),
+            "out": number(sum(group.read_per_s or 0.0 for group in known.groups.values())),
+            "lag": number(sum(group.lag or 0 for group in known.groups.values())),
+        },
     )
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from time import time, time_ns
 from typing import Annotated, Literal
 from urllib.parse import quote
+from zlib import crc32
 
 import msgspec
 
 from barnabas.client.admin.topics import list_topics
 from barnabas.client.admin.transactions import (
+    ListedTransaction,
     abort_in_partition,
     describe_producers,
     describe_transaction,
@@ -23,10 +25,13 @@ from barnabas.client.admin.transactions import (
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import TopicPartition, end_offsets, stable_offsets
 from barnabas.console.collector.figures import Figures
-from barnabas.console.collector.rounds import OPEN_STATES
-from barnabas.console.collector.views import HeldRow, TransactionRow, transaction_rows
+from barnabas.console.collector.rounds import MAX_TRANSACTIONS, OPEN_STATES
+from barnabas.console.collector.views import HeldRow, LiveView, TransactionRow, transaction_rows
 from barnabas.console.console import Call
-from barnabas.console.resources import Done, action, resource
+from barnabas.console.events import Event
+from barnabas.console.pages import duration
+from barnabas.console.resources import Done, action, resource, stream
+from barnabas.console.screens.figures import samples
 from barnabas.console.tables import Page, TableQuery, paged
 from barnabas.console.values import BadInput
 
@@ -67,21 +72,59 @@ class TransactionsView:
     """The oldest first."""
     open_in_all: int
     ids: Page[IdRow]
+    version: str
+    """Changes with what is open."""
 
 
 @resource("/transactions", template="transactions/list.html", summary="Open transactions, and all transactional ids.")
 def list_of_transactions(cluster: Cluster, call: Call, query: TransactionsQuery) -> TransactionsView:
     """What is open comes from the collector, with the offsets that it holds back."""
-    rows, in_all = call.collector.read(_open)
-    listed = list_transactions(cluster, states=[query.state] if query.state else ())
-    ids = [IdRow(each.transactional_id, each.state, each.producer_id, each.coordinator) for each in listed]
+    sampled = call.collector.read(transaction_rows)
+    listed = list_transactions(cluster)
+    open_ids = {each.transactional_id: each for each in listed if each.state in OPEN_STATES}
+    rows = [row for row in sampled if row.transactional_id in open_ids]
+    known = {row.transactional_id for row in rows}
+    rows += [_not_sampled(each) for name, each in list(open_ids.items())[:MAX_TRANSACTIONS] if name not in known]
+    ids = [
+        IdRow(each.transactional_id, each.state, each.producer_id, each.coordinator)
+        for each in listed
+        if not query.state or each.state == query.state
+    ]
     columns = ("transactional_id", "state", "producer_id", "coordinator")
     page = paged(ids, query, columns=columns, search=lambda row: row.transactional_id, sort="transactional_id")
-    return TransactionsView(rows, in_all, page)
+    return TransactionsView(rows, len(open_ids), page, _version(sampled))
 
 
-def _open(figures: Figures, now_s: float) -> tuple[list[TransactionRow], int]:
-    return transaction_rows(figures, now_s), figures.transactions_in_all
+def _not_sampled(listed: ListedTransaction) -> TransactionRow:
+    """A transaction that began after the collector's last sample: its partitions come with the next one."""
+    return TransactionRow(
+        transactional_id=listed.transactional_id,
+        state=listed.state,
+        producer_id=listed.producer_id,
+        producer_epoch=-1,
+        coordinator=listed.coordinator,
+        started_ms=None,
+        age_s=None,
+        timeout_ms=-1,
+        held=None,
+        partitions=[],
+    )
+
+
+def _version(rows: Sequence[TransactionRow]) -> str:
+    shown = [(row.transactional_id, row.state, row.held, len(row.partitions)) for row in rows]
+    return f"{crc32(repr(shown).encode()):x}"
+
+
+@stream("/transactions/events", summary="How long the open transactions are open, with every sample.")
+def transactions_events(call: Call) -> Iterator[Event | None]:
+    """Texts `age ID`; `rows` changes with what is open and what it holds back."""
+    return samples(call, _live)
+
+
+def _live(figures: Figures, now_s: float) -> LiveView:
+    rows = transaction_rows(figures, now_s)
+    return LiveView({}, {f"age {row.transactional_id}": duration(row.age_s) for row in rows}, _version(rows))
 
 
 @dataclass(frozen=True)

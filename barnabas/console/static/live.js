@@ -1,5 +1,6 @@
 // Charts and figures of an open page, from one stream of events: `data-live` has its URL, `data-chart` and `data-text`
 // inside it name what an event's `charts` and `texts` have. A chart has lines over times in seconds; uPlot draws it.
+// With `data-live-query` the stream gets the page's own query; the table is loaded again when `data-rows` is outdated.
 "use strict";
 (() => {
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -7,6 +8,8 @@
   const format = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, notation: "compact" });
   const clock = (second) => new Date(second * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   const HEIGHT = 180;
+  const SHORTEST_S = 60;
+  const INCREMENTS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800]; // seconds
 
   const draw = (figure, chart) => {
     const data = [chart.times, ...chart.lines.map((line) => line.values)];
@@ -24,19 +27,21 @@
       const [grid, text, palette] = [style("--edge"), style("--quiet"), colours()];
       const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
       figure.plot = new uPlot({
-        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, legend: { live: true },
+        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, padding: [null, 36, null, null],
         series: [{ value: (_plot, second) => (second == null ? "–" : clock(second)) },
           ...chart.lines.map((line, index) => ({
             label: line.label, stroke: palette[index % palette.length], width: 1.5, spanGaps: true, points: { show: chart.times.length < 3 },
             value: (_plot, value) => (value == null ? "–" : format.format(value)),
           }))],
-        axes: [{ ...axis, values: (_plot, ticks) => ticks.map(clock), space: 90 },
+        axes: [{ ...axis, values: (_plot, ticks) => ticks.map(clock), space: 90, incrs: INCREMENTS },
           { ...axis, values: (_plot, ticks) => ticks.map((tick) => format.format(tick)), size: 60 }],
-        scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 0) * 1.1)] } },
+        scales: { x: { range: (_plot, first, last) => [Math.min(first, last - SHORTEST_S), last] }, y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 0) * 1.1)] } },
       }, data, at);
       figure.labels = labels;
     }
-    if (figure.plot.cursor.idx == null) figure.plot.setLegend({ idx: chart.times.length - 1 }, false); // the newest values
+    setTimeout(() => { // the newest values, once uPlot has drawn, unless the pointer is on others
+      if (figure.plot && figure.plot.cursor.idx == null) figure.plot.setLegend({ idx: chart.times.length - 1 }, false);
+    });
     const last = chart.lines.map((line) => `${line.label} ${format.format(line.values.findLast((value) => value != null) ?? 0)}`);
     const unit = figure.dataset.unit ? ` ${figure.dataset.unit}` : "";
     figure.querySelector(".plot").setAttribute("aria-label", `${figure.querySelector("figcaption").textContent}. Now: ${last.join(", ")}${unit}.`);
@@ -49,9 +54,26 @@
         if (charts[figure.dataset.chart]) draw(figure, charts[figure.dataset.chart]);
       }
     };
-    const stream = new EventSource(live.dataset.live);
-    stream.onmessage = (event) => {
+    let stream, query;
+    const connect = () => {
+      stream?.close();
+      query = location.search;
+      stream = new EventSource(live.dataset.live + ("liveQuery" in live.dataset ? query : ""));
+      stream.onmessage = receive;
+    };
+    const loadRows = async () => {
+      const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+      const [fresh, shown] = [page.querySelector("[data-rows]"), live.querySelector(".rows")];
+      if (!fresh || location.search !== query) return;
+      const rows = document.adoptNode(fresh.querySelector(".rows"));
+      rows.setAttribute("aria-live", "off");
+      shown.replaceWith(rows);
+      live.dataset.rows = fresh.dataset.rows;
+    };
+    const receive = (event) => {
+      if ("liveQuery" in live.dataset && location.search !== query) return connect(); // a search has changed the page
       const sample = JSON.parse(event.data);
+      if (sample.rows && sample.rows !== live.dataset.rows) loadRows();
       Object.assign(charts, sample.charts);
       show();
       for (const element of live.querySelectorAll("[data-text]")) {
@@ -66,6 +88,7 @@
       for (const figure of live.querySelectorAll("[data-chart]")) { figure.plot?.destroy(); figure.plot = null; figure.querySelector(".plot")?.remove(); }
       show();
     };
+    connect();
     document.addEventListener("theme", again);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
     addEventListener("resize", () => {

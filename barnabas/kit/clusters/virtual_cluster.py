@@ -28,6 +28,7 @@ from barnabas.kit.clusters.local_client import LocalClient
 from barnabas.kit.clusters.memory_files import MemoryFiles
 from barnabas.kit.clusters.options import USUAL, Options
 from barnabas.kit.errors import ControlError, NotFoundError
+from barnabas.kit.traffic.capture import Capture
 from barnabas.kit.traffic.dispatcher import Traffic
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.wire.configdef import ConfigError
@@ -52,6 +53,7 @@ class VirtualCluster:
         """`server` has not started; `release` is the Kafka version that it answers as."""
         self.id = number
         self.traffic = Traffic(release)
+        self.capture = Capture()
         self.clock = Clock()
         if server is not None:
             self._server = server

@@ -47,6 +47,7 @@ OPERATIONS: Final[dict[str, str]] = {
     "clock_advance": "clock",
     "clock_jump": "clock",
     "clock_resume": "clock",
+    "exchanges": "exchanges",
     "recorded": "recorded",
     "clients": "recorded",
     "timeline": "recorded",

@@ -132,7 +132,7 @@ class ControlledRoutes(Routes):
 
     def find(self, api_key: int, api_version: int) -> Route:
         """The route of a request. ProtocolError if its API or version is not served, by the release it acts as."""
-        route = self._routes.get(api_key << 16 | api_version)
+        route = self.known.get(api_key << 16 | api_version)
         if route is not None:
             return route
         release = self._traffic.release
@@ -141,5 +141,5 @@ class ControlledRoutes(Routes):
         route = super().find(api_key, api_version)
         handler = route.handler if release is None else release.handler(route.api_key, route.handler)
         route.handler = partial(self._traffic.serve, route, handler)
-        route.read_usual = None  # recorder and rules look at the fields of a message
+        route.serve_usual = None  # recorder and rules look at the fields of a message
         return route

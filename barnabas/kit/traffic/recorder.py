@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.kit.traffic.details import of_request, of_response
-from barnabas.kit.traffic.names import Named, named_by, places
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.names import Named, errors_in, named_by
 
 if TYPE_CHECKING:
     from barnabas.broker.context import Broker, RequestContext
@@ -27,8 +26,6 @@ ENTRIES: Final = 2_000
 """Requests that are kept, the last ones: about 1 kB each."""
 MAX_CLIENTS: Final = 500
 """Clients whose requests are counted; the one that came first is forgotten for another."""
-MAX_ERRORS: Final = 20
-"""Error codes that are kept of one response."""
 
 
 @dataclass(eq=False, slots=True)
@@ -126,7 +123,7 @@ class Recorder:
             entry.errors = (("", code.name),)
         else:
             entry.outcome = "answered"
-            entry.errors = tuple(_errors(outcome, ctx.broker))
+            entry.errors = tuple(errors_in(outcome, ctx.broker.image))
             entry.details |= of_response(outcome)
         if entry.errors:
             self._counts(entry).errors += 1
@@ -159,27 +156,6 @@ class Recorder:
 
         connection.on_close.append(forget)
         return number
-
-
-def _errors(response: Message, broker: Broker) -> Iterator[tuple[str, str]]:
-    count = 0
-    for place in places(response, broker.image):
-        code = 0 if place.error is None else getattr(place.struct, place.error)
-        if code:
-            count += 1
-            if count > MAX_ERRORS:
-                return
-            name = place.topic or place.group or place.transactional_id or ""
-            where = name if place.partition is None or place.topic is None else f"{name}-{place.partition}"
-            yield where, error_name(code)
-
-
-def error_name(code: int) -> str:
-    """The name of an error code; the number of one that Kafka does not have."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return str(code)
 
 
 def _add_session(broker: Broker, request: Any, named: Named) -> None:

@@ -1,6 +1,6 @@
 """Answering as an earlier release of Apache Kafka: its APIs, their versions and its features, and no others.
 
-The table is made from the classes of the releases (`compat/kafka/make_releases.py`). A request that the release does
+A request that the release does
 not know closes the connection, as Kafka's brokers do; one of ApiVersions is answered in version 0 with
 UNSUPPORTED_VERSION. An API whose feature the release does not have finalized is answered UNSUPPORTED_VERSION. Versions
 that Barnabas itself does not serve (Produce before 3) are named, and close the connection all the same.
@@ -8,15 +8,13 @@ that Barnabas itself does not serve (Produce before 3) are named, and close the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.metadata.api_versions import refused, whole_answer
 from barnabas.broker.apis.registry import TELEMETRY_APIS
 from barnabas.broker.config.keys.own import METRICS_LISTENER
+from barnabas.client.releases import releases
 from barnabas.kit.errors import ControlError
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler
     from barnabas.broker.context import RequestContext
 
-TABLE: Final = Path(__file__).with_name("releases.json")
 FEATURE_OF: Final = {
     ApiKey.CONSUMER_GROUP_HEARTBEAT: "group.version",
     ApiKey.CONSUMER_GROUP_DESCRIBE: "group.version",
@@ -46,18 +43,12 @@ FEATURE_OF: Final = {
 """APIs that a release may know, but does not serve before a feature is finalized."""
 
 
-@cache
-def _table() -> dict[str, Any]:
-    table: dict[str, Any] = json.loads(TABLE.read_text(encoding="utf-8"))
-    return table
-
-
 def release_named(name: str) -> Release:
     """A release by its name, such as 3.9. ControlError if it is not in the table."""
     try:
-        row = _table()[name]
+        row = releases()[name]
     except KeyError:
-        raise ControlError(f"as_version is one of {', '.join(_table())}, not {name!r}") from None
+        raise ControlError(f"as_version is one of {', '.join(releases())}, not {name!r}") from None
     apis = {int(key): (first, last) for key, (first, last) in row["apis"].items()}
     return Release(name, apis, row["features"])
 

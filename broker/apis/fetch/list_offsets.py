@@ -69,7 +69,21 @@ def list_offsets(
     ctx: RequestContext, request: ListOffsetsRequest
 ) -> ListOffsetsResponse | Waiting[ListOffsetsResponse]:
     """Look up each partition; an error is reported for its partition only."""
+    topics = request.topics
+    if len(topics) == 1 and len(topics[0].partitions) == 1:
+        return at_once_or_in_slices(_only(ctx, request, topics[0].name, topics[0].partitions[0]))
     return at_once_or_in_slices(_steps(ctx, request))
+
+
+def _only(
+    ctx: RequestContext, request: ListOffsetsRequest, topic: str, partition: ListOffsetsPartition
+) -> Generator[None, None, ListOffsetsResponse]:
+    """The response to a request for one partition, the usual one."""
+    if refused_topics(ctx, Operation.DESCRIBE, (topic,)):
+        result = _failed(partition.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    else:
+        result = yield from _look_up(ctx, request, topic, partition, LookupBudget())
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=topic, partitions=[result])])
 
 
 def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, None, ListOffsetsResponse]:
@@ -104,21 +118,26 @@ def _look_up(
     requested: ListOffsetsPartition,
     budget: LookupBudget,
 ) -> Generator[None, None, ListOffsetsPartitionResponse]:
+    timestamp, replica_id = requested.timestamp, request.replica_id
     try:
-        if requested.timestamp < 0 and ctx.api_version < _FIRST_VERSION_OF.get(requested.timestamp, 32767):
+        if timestamp < 0 and ctx.api_version < _FIRST_VERSION_OF.get(timestamp, 32767):
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
         partition = ctx.broker.partitions.get(topic, requested.partition_index)
-        if request.replica_id == DEBUGGING_REPLICA:
+        if replica_id == DEBUGGING_REPLICA:
             partition.check_epoch(requested.current_leader_epoch)
         else:
             partition.check_leader(requested.current_leader_epoch)
-        if request.replica_id != CONSUMER:
+        is_behind = False
+        if replica_id != CONSUMER:
             limit = partition.log.log_end_offset
         else:
             is_committed = request.isolation_level == READ_COMMITTED
             limit = partition.log.last_stable_offset if is_committed else partition.log.high_watermark
-        is_behind = request.replica_id == CONSUMER and partition.is_behind_its_epoch
-        timestamp, offset, epoch = yield from _offset_of(partition, requested.timestamp, limit, is_behind, budget)
+            is_behind = partition.leading is not None and partition.is_behind_its_epoch
+        if timestamp == LATEST and not is_behind:
+            timestamp, offset, epoch = -1, limit, partition.leader_epoch  # nearly always
+        else:
+            timestamp, offset, epoch = yield from _offset_of(partition, timestamp, limit, is_behind, budget)
     except KafkaError as error:
         code = error.code
         if code == ErrorCode.OFFSET_NOT_AVAILABLE and ctx.api_version < FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE:
@@ -145,10 +164,8 @@ def _offset_of(
     With `is_behind` the leader does not know the committed offsets yet: OFFSET_NOT_AVAILABLE from `limit` on (R15).
     """
     log = partition.log
-    if timestamp == LATEST:
-        if is_behind:
-            raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
-        return -1, limit, partition.leader_epoch
+    if timestamp == LATEST:  # with `is_behind`
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return -1, log.log_start_offset, log.earliest().leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):

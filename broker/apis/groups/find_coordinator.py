@@ -19,9 +19,11 @@ from barnabas.wire.messages.groups.classic_groups import Coordinator, FindCoordi
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.coordinators.runtime import CoordinatorRuntime
+    from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.coord.share_state.key import SharePartitionKey
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
+_WITHOUT_FORM = (GROUP_KEY, TRANSACTION_KEY)
 FIRST_VERSION_WITH_KEYS = 4
 FIRST_VERSION_WITH_SHARE_KEYS = 6
 
@@ -38,14 +40,34 @@ def _whole_request_failed(request: FindCoordinatorRequest, error: KafkaError) ->
     parts=Parts("coordinator_keys", "coordinators", distinct=distinct_names),
     send_before_close=True,
 )
-async def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def find_coordinator(
+    ctx: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse | Waiting[FindCoordinatorResponse]:
     """Return the broker that leads the key's partition; the first request creates the internal topic."""
-    has_keys = ctx.api_version >= FIRST_VERSION_WITH_KEYS
-    keys = request.coordinator_keys if has_keys else [request.key]
-    refused = {key: error for key in keys if (error := _key_error(ctx, request.key_type, key)) is not None}
-    runtime = _runtime(ctx, request.key_type)
-    if runtime is None or len(refused) == len(set(keys)):
+    key_type = request.key_type
+    keys = request.coordinator_keys if ctx.api_version >= FIRST_VERSION_WITH_KEYS else [request.key]
+    runtime = ctx.broker.group_coordinators if key_type == GROUP_KEY else _runtime(ctx, key_type)
+    if runtime is None or runtime.has_topic:
+        if ctx.broker.authorizer is None and len(keys) == 1 and key_type in _WITHOUT_FORM:  # any key is right
+            coordinator = _find(ctx, runtime, key_type, keys[0], None)
+            if keys is request.coordinator_keys:
+                return FindCoordinatorResponse(coordinators=[coordinator])
+            return _response(ctx, [coordinator])
+        return _response(ctx, [_find(ctx, runtime, key_type, key, _key_error(ctx, key_type, key)) for key in keys])
+    refused = {key: error for key in keys if (error := _key_error(ctx, key_type, key)) is not None}
+    if len(refused) == len(set(keys)):
         return _response(ctx, [_failed(key, refused[key]) for key in keys])
+    return _find_later(ctx, runtime, key_type, keys, refused)
+
+
+async def _find_later(
+    ctx: RequestContext,
+    runtime: CoordinatorRuntime[Any],
+    key_type: int,
+    keys: list[str],
+    refused: dict[str, KafkaError],
+) -> FindCoordinatorResponse:
+    """Create the internal topic, then find the coordinators."""
     topic: Future[None] = Future()
     runtime.ensure_topic(topic.complete)
     missing = None
@@ -53,7 +75,7 @@ async def find_coordinator(ctx: RequestContext, request: FindCoordinatorRequest)
         await topic
     except KafkaError as error:
         missing = error
-    return _response(ctx, [_find(ctx, runtime, request.key_type, key, refused.get(key) or missing) for key in keys])
+    return _response(ctx, [_find(ctx, runtime, key_type, key, refused.get(key) or missing) for key in keys])
 
 
 def _response(ctx: RequestContext, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
@@ -76,8 +98,6 @@ def _runtime(ctx: RequestContext, key_type: int) -> CoordinatorRuntime[Any] | No
     broker = ctx.broker
     if key_type == TRANSACTION_KEY:
         return broker.transaction_coordinators
-    if key_type == GROUP_KEY:
-        return broker.group_coordinators
     return broker.share_coordinators if key_type == SHARE_KEY else None
 
 
@@ -86,12 +106,12 @@ def _key_error(ctx: RequestContext, key_type: int, key: str) -> KafkaError | Non
     try:
         if key_type == GROUP_KEY:
             check_group(ctx, Operation.DESCRIBE, key)
-        elif key_type == TRANSACTION_KEY:
+            return None
+        if key_type == TRANSACTION_KEY:
             check_transactional_id(ctx, Operation.DESCRIBE, key)
+            return None
     except KafkaError as refused:
         return refused
-    if key_type in {TRANSACTION_KEY, GROUP_KEY}:
-        return None
     if key_type != SHARE_KEY:
         return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
     if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
@@ -113,25 +133,23 @@ def _share_partition(key: str) -> SharePartitionKey:
 
 
 def _find(
-    ctx: RequestContext, runtime: CoordinatorRuntime[Any], key_type: int, key: str, error: KafkaError | None
+    ctx: RequestContext, runtime: CoordinatorRuntime[Any] | None, key_type: int, key: str, error: KafkaError | None
 ) -> Coordinator:
-    """Find the coordinator of one key; `error` is the error of the key or of the internal topic."""
+    """Find the coordinator of one key; `error` is the error of the key or of the internal topic.
+
+    COORDINATOR_NOT_AVAILABLE if its broker is not alive, or not on this listener.
+    """
+    if error is not None:
+        return _failed(key, error)
+    assert runtime is not None  # a key of another type has an error
     try:
-        if error is not None:
-            raise error
         broker_id = runtime.find(str(_share_partition(key)) if key_type == SHARE_KEY else key)
-        node_id, host, port, _ = _endpoint(ctx, broker_id)
     except KafkaError as refused:
         return _failed(key, refused)
-    return Coordinator(key=key, node_id=node_id, host=host, port=port)
-
-
-def _endpoint(ctx: RequestContext, broker_id: int) -> tuple[int, str, int, str | None]:
-    """The address of a broker; KafkaError COORDINATOR_NOT_AVAILABLE if it is not alive, or not on this listener."""
-    for endpoint in ctx.broker.endpoints(ctx):
-        if endpoint[0] == broker_id:
-            return endpoint
-    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    for node_id, host, port, _ in ctx.broker.endpoints(ctx):
+        if node_id == broker_id:
+            return Coordinator(key=key, node_id=node_id, host=host, port=port)
+    return _failed(key, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
 
 
 def _failed(key: str, error: KafkaError) -> Coordinator:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.groups.group_requests import client_of
+from barnabas.broker.apis.groups.usual_commit import usual_commit_server
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future
@@ -41,6 +42,7 @@ _UNDECIDED = -32768
     on_error=lambda request, error: commit_error(request, error.code),
     parts=Parts("topics.partitions"),
     send_before_close=True,
+    usual=usual_commit_server,
 )
 async def offset_commit(ctx: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Commit the offsets of partitions that exist; the others get an error."""

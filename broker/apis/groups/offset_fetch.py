@@ -34,10 +34,11 @@ from barnabas.wire.messages.groups.offsets import (
 from barnabas.wire.types import ZERO_UUID
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from barnabas.broker.context import RequestContext
     from barnabas.broker.event_loop.waiting import Waiting
     from barnabas.coord.cluster.image import ClusterImage
-    from barnabas.coord.cluster.topic_image import TopicImage
     from barnabas.coord.groups.coordinator import GroupCoordinator
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
@@ -74,25 +75,29 @@ def offset_fetch(
     ctx: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Waiting[OffsetFetchResponse]:
     """The offsets of one group (up to v7) or several, answered when they are committed."""
-    groups = _requested_groups(ctx, request)
+    has_groups = ctx.api_version >= FIRST_VERSION_WITH_GROUPS
+    groups = request.groups if has_groups else [_only_group(request)]
+    ids = []
     for group in groups:
         if group.topics is None:
             return _fetch_in_pieces(ctx, request, groups)
+        ids.append(group.group_id)
     coordinators = ctx.broker.group_coordinators
-    uncommitted = coordinators.uncommitted([group.group_id for group in groups])
-    response = _response(ctx, groups, [_fetch_group(ctx, group, request.require_stable) for group in groups])
+    uncommitted = coordinators.uncommitted(ids)
+    fetched = [_fetch_group(ctx, group, request.require_stable) for group in groups]
+    response = OffsetFetchResponse(groups=fetched) if has_groups else _response(ctx, groups, fetched)
+    if not uncommitted:
+        return response
     return once_committed(response, uncommitted, ctx.broker.loop, coordinators.write_timeout_s)
 
 
-def _requested_groups(ctx: RequestContext, request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
-    """The groups of a request, in the form of versions with several."""
-    if ctx.api_version >= FIRST_VERSION_WITH_GROUPS:
-        return request.groups
+def _only_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """The group of a request, in the form of versions with several."""
     topics = request.topics
     if topics is None:
-        return [OffsetFetchRequestGroup(group_id=request.group_id, topics=None)]
+        return OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
     named = [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics]
-    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=named)]
+    return OffsetFetchRequestGroup(group_id=request.group_id, topics=named)
 
 
 async def _fetch_in_pieces(
@@ -185,10 +190,12 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
     assert group.topics is not None
     unknown: dict[int, OffsetFetchResponseTopics] = {}
     known = []
-    named = [topic.topic_id for topic in group.topics] if by_id else [topic.name for topic in group.topics]
-    refused = refused_as_named(ctx, Operation.DESCRIBE, named)
+    refused: Collection[bytes | str] = ()
+    if ctx.broker.authorizer is not None:
+        named = [topic.topic_id for topic in group.topics] if by_id else [topic.name for topic in group.topics]
+        refused = refused_as_named(ctx, Operation.DESCRIBE, named)
     for position, topic in enumerate(group.topics):
-        existing = image.topic_by_id(topic.topic_id) if by_id else image.topic(topic.name)
+        existing = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
         if by_id and existing is None:
             code = int(ErrorCode.UNKNOWN_TOPIC_ID)
             unknown[position] = _no_offsets("", topic.partition_indexes, code, topic.topic_id)
@@ -196,7 +203,9 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
             code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             unknown[position] = _no_offsets(topic.name, topic.partition_indexes, code, topic.topic_id)
         else:
-            known.append(_with_name_and_id(topic, existing))
+            if existing is not None:  # so that offsets of a deleted topic of the name do not match
+                topic.name, topic.topic_id = existing.name, existing.topic_id
+            known.append(topic)
     response = coordinator.offsets.fetch(
         OffsetFetchRequestGroup(group_id=group.group_id, topics=known), require_stable=require_stable
     )
@@ -204,13 +213,6 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
         fetched = iter(response.topics)
         response.topics = [unknown.get(position) or next(fetched) for position in range(len(group.topics))]
     return response
-
-
-def _with_name_and_id(topic: OffsetFetchRequestTopics, existing: TopicImage | None) -> OffsetFetchRequestTopics:
-    """Set name and id of a requested topic that exists, so that offsets of a deleted topic of the name do not match."""
-    if existing is not None:
-        topic.name, topic.topic_id = existing.name, existing.topic_id
-    return topic
 
 
 def _set_id(image: ClusterImage, topic: OffsetFetchResponseTopics) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas import __version__
 from barnabas.broker.apis.authorized_operations import cluster_operations
 from barnabas.broker.apis.registry import CONTROLLER, api
 from barnabas.broker.event_loop.waiting import Future
@@ -36,7 +37,7 @@ async def describe_cluster(ctx: RequestContext, request: DescribeClusterRequest)
     has_load = bool(request.unknown_tagged_fields) and is_asked_for(request.unknown_tagged_fields)
     if has_load:
         ctx.broker.load.current(load.complete)
-    tagged_fields = ((TAG, encode(await load)),) if has_load else ()
+    tagged_fields = ((TAG, encode((await load)._replace(version=__version__))),) if has_load else ()
     brokers = [  # read after the load: brokers may have joined or left while a thread read the disks
         DescribeClusterBroker(broker_id=node_id, host=host, port=port, rack=rack)
         for node_id, host, port, rack in ctx.broker.endpoints(ctx)

@@ -61,16 +61,17 @@ def _whole_request_failed(request: MetadataRequest, error: KafkaError) -> Metada
 @api(MetadataRequest, on_error=_whole_request_failed, send_before_close=True)
 async def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """Describe the brokers and the requested topics; missing ones are created first if both sides allow that."""
-    if request.topics:  # a topic that is named twice is described once, as in Kafka
+    if request.topics and len(request.topics) > 1:  # a topic that is named twice is described once, as in Kafka
         request.topics = list({(topic.name, topic.topic_id): topic for topic in request.topics}.values())
     to_create, errors = _to_create(ctx, request)
     if to_create:
         errors = {**await _create(ctx, to_create), **errors}
     # The image and ACLs are read from here on, and again after each pause: both may have changed meanwhile.
     topics: list[MetadataResponseTopic] = []
+    broker = ctx.broker
     view = ReplicaView(ctx, lists_listener_errors=ctx.api_version >= FIRST_VERSION_WITH_LISTENER_ERRORS)
     describes_all = request.topics is None or (ctx.api_version == 0 and not request.topics)
-    requested: list[Any] = list(ctx.broker.image.topics) if describes_all else request.topics  # type: ignore[assignment]
+    requested: list[Any] = list(broker.image.topics) if describes_all else request.topics  # type: ignore[assignment]
     budget = PARTITIONS_OF_A_STEP
     for topic in requested:
         if budget <= 0:
@@ -88,10 +89,10 @@ async def metadata(ctx: RequestContext, request: MetadataRequest) -> MetadataRes
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node_id, host=host, port=port, rack=rack)
-            for node_id, host, port, rack in view.brokers or ctx.broker.endpoints(ctx, with_fenced=True)
+            for node_id, host, port, rack in view.brokers or broker.endpoints(ctx, with_fenced=True)
         ],
-        cluster_id=ctx.broker.cluster_id,
-        controller_id=ctx.broker.any_live_broker(),
+        cluster_id=broker.cluster_id,
+        controller_id=broker.any_live_broker(),
         topics=topics,
         cluster_authorized_operations=cluster_operations(ctx, request.include_cluster_authorized_operations),
     )
@@ -191,7 +192,6 @@ def _describe(
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
             MetadataResponsePartition(
-                error_code=0,
                 partition_index=index,
                 leader_id=partition.leader,
                 leader_epoch=partition.leader_epoch,

@@ -8,7 +8,7 @@ batches that take long to validate are validated between the turns and appended 
 acknowledgements (`replicas.acknowledgement`); the response to a duplicate waits for the original batch's. An error
 belongs to its partition. With acks=0 there is no response, so an error closes the connection (R13).
 
-Nearly every request is read by `usual` and answered by `_produce_usual`, which waits for nothing. Invariants: records
+Nearly every request is read by `usual` and served by `_serve_usual`, which waits for nothing. Invariants: records
 are copied out of the frame before the first wait; what was read before a wait is read again after it: leader, epoch,
 ISR, topic id, access, transaction. So a step appends its batches in one turn, just after their partitions were
 verified.
@@ -17,6 +17,7 @@ verified.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from barnabas.broker.apis.access import check_transactional_id, refused_as_named
@@ -30,17 +31,20 @@ from barnabas.broker.apis.produce.response import (
     failed,
     is_acknowledged,
     moved,
+    not_acknowledged,
     rejected,
     whole_request_failed,
 )
-from barnabas.broker.apis.produce.usual import UsualProduce, usual_reader
-from barnabas.broker.apis.registry import HandlerOutcome, api
+from barnabas.broker.apis.produce.usual import ReadUsual, UsualProduce, usual_reader
+from barnabas.broker.apis.registry import HandlerOutcome, ServeUsual, api
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, unverified
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.event_loop.waiting import in_slices, pause
+from barnabas.broker.event_loop.waiting import committed, in_slices, pause
+from barnabas.broker.replicas.gathered_batches import GATHERED_BYTES, gather
 from barnabas.coord.security.acls import Operation
-from barnabas.storage.batch_content import Budget, RecordValidationError, UnfinishedCheck
+from barnabas.storage.append.offset_assignment import AppendInfo
+from barnabas.storage.batch_content import IN_PLACE_UNITS, Budget, RecordValidationError, UnfinishedCheck
 from barnabas.wire.batches.records import TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
@@ -54,7 +58,8 @@ from barnabas.wire.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from barnabas.broker.context import RequestContext
+    from barnabas.broker.context import Broker, RequestContext
+    from barnabas.broker.net.connection import Connection
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.transactions.transaction import TopicPartition
 
@@ -70,6 +75,8 @@ SEVERAL_PRODUCERS: Final = "The batches of one request have different producers.
 NOT_IN_TRANSACTION: Final = "The partition could not be found in the transaction."
 PARTITIONS_OF_A_STEP: Final = 100  # each takes up to ten microseconds
 
+_BUDGET: Final = Budget()
+"""Of the usual request that is being served."""
 _NONE_REFUSED: Final[Refused] = {}
 _WRITE: Final = int(Operation.WRITE)  # a plain number is found faster
 _ATTRIBUTES_AT: Final = 22  # the low byte of a batch's attributes
@@ -96,41 +103,86 @@ class _Progress(Budget):
 Produce: TypeAlias = "ProduceRequest | UsualProduce"
 
 
-@api(ProduceRequest, on_error=whole_request_failed, send_before_close=True, usual_reader=usual_reader)
+def usual_server(version: int) -> ServeUsual | None:
+    """The function that serves the usual requests of a version."""
+    read = usual_reader(version)
+    return None if read is None else partial(_serve_usual, read)
+
+
+def _serve_usual(
+    read: ReadUsual, broker: Broker, connection: Connection, frame: memoryview, position: int, correlation_id: int
+) -> bytes | UsualProduce | None:
+    """Append one batch to a partition that this broker leads alone: that is acknowledged, unless it must be flushed."""
+    request = read(frame, position)
+    if request is None:
+        return None
+    known = request.known
+    if broker.authorizer is not None and known.name not in connection.granted_topics.get(_WRITE, ()):
+        return request
+    records: memoryview = request.records  # type: ignore[assignment]
+    try:
+        partition = broker.partitions.get_leader(known.name, known.index)
+    except KafkaError:
+        return request
+    if not partition.leads_alone or partition.is_internal or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+        return request
+    loop = broker.loop
+    _BUDGET.units = IN_PLACE_UNITS
+    try:
+        if loop.is_gathering and partition.flush_policy is None and len(records) <= GATHERED_BYTES:
+            outcome = gather(loop, partition, records, _BUDGET, known, connection, correlation_id)
+            if type(outcome) is bytes:
+                return outcome
+        else:
+            info = partition.append_produced(records, connection.now, _BUDGET)
+            if type(info) is AppendInfo and (
+                partition.flush_policy is None or not known.acks or info.last_offset < partition.log.high_watermark
+            ):
+                return known.response(correlation_id, info.first_offset, info.log_append_time_ms, info.log_start_offset)
+            outcome = info  # type: ignore[assignment] # to be flushed, or to be validated
+    except Exception as error:
+        request.outcome = partition, error
+        return request
+    request.outcome = partition, outcome  # type: ignore[assignment]
+    return request
+
+
+@api(ProduceRequest, on_error=whole_request_failed, send_before_close=True, usual=usual_server)
 def produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
     """Append the batch of each partition."""
-    if type(request) is UsualProduce:
-        return _produce_usual(ctx, request)
+    if type(request) is UsualProduce and request.outcome is not None:
+        return _go_on(ctx, request, *request.outcome)
     return _produce(ctx, request)
 
 
-def _produce_usual(ctx: RequestContext, request: UsualProduce) -> HandlerOutcome:
-    """Append one batch to a partition that this broker leads alone, without a flush policy: that is acknowledged."""
-    known = request.known
-    if ctx.broker.authorizer is not None and known.name not in ctx.connection.granted_topics.get(_WRITE, ()):
-        return _produce(ctx, request)
-    records = request.records
-    partitions = ctx.broker.partitions
-    partition = partitions.find_leader(known.topic, known.topic_id, known.index)
-    if (
-        partition is None
-        or len(partition.replicas) != 1
-        or partition.flush_policy is not None
-        or partition.is_internal
-        or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT  # type: ignore[index]
-    ):
-        return _produce(ctx, request)
+def _go_on(
+    ctx: RequestContext, request: UsualProduce, partition: Partition, outcome: AppendInfo | UnfinishedCheck | Exception
+) -> HandlerOutcome:
+    """Answer a usual request whose batch is to be flushed, was refused, or takes long to validate."""
+    if isinstance(outcome, AppendInfo):
+        return _flushed(ctx, request, partition, outcome)
     progress = _Progress()
-    try:
-        info = partition.append_produced(records, ctx.now, progress)  # type: ignore[arg-type]
-    except KafkaError as error:
-        topic = request.topic_data[0]
-        return _answered(ctx, request, topic, _refused(ctx, topic, known.index, partition, error, progress), progress)
-    if type(info) is UnfinishedCheck:
-        topic = request.topic_data[0]
-        placeholder = _unfinished(partition, topic, topic.partition_data[0], info, progress)
+    topic = request.topic_data[0]
+    if isinstance(outcome, UnfinishedCheck):
+        placeholder = _unfinished(partition, topic, topic.partition_data[0], outcome, progress)
         return _answered(ctx, request, topic, placeholder, progress)
-    return known.response(ctx.correlation_id, info) if known.acks else None  # type: ignore[arg-type]
+    request.outcome = None
+    if not isinstance(outcome, KafkaError):
+        raise outcome
+    refused = _refused(ctx, topic, request.known.index, partition, outcome, progress)
+    return _answered(ctx, request, topic, refused, progress)
+
+
+async def _flushed(
+    ctx: RequestContext, request: UsualProduce, partition: Partition, info: AppendInfo
+) -> bytes | ProduceResponse:
+    """The response to a usual request when its batch is flushed."""
+    known, request.records = request.known, None
+    code = await committed(partition, info.last_offset)
+    response = known.response(ctx.correlation_id, info.first_offset, info.log_append_time_ms, info.log_start_offset)
+    if not code and partition.leading is None:
+        return response  # nearly always
+    return not_acknowledged(request, partition, info, code) or response
 
 
 def _produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
@@ -140,9 +192,12 @@ def _produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
     if ctx.broker.authorizer is not None:
         _check_access(ctx, request)
     topics = request.topic_data
-    if request.transactional_id is not None or len(topics) != 1 or len(topics[0].partition_data) != 1:
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
         return _produce_in_steps(ctx, request)
-    progress, topic = _Progress(), topics[0]
+    topic = topics[0]
+    if request.transactional_id is not None and _unverified(ctx, request, [(topic, topic.partition_data[0], None)]):
+        return _produce_in_steps(ctx, request)
+    progress = _Progress()
     partition_response = _append(ctx, request, topic, topic.partition_data[0], _NONE_REFUSED, progress)
     return _answered(ctx, request, topic, partition_response, progress)
 
@@ -259,12 +314,18 @@ def _refused(
     progress: _Progress,
 ) -> PartitionProduceResponse:
     """The answer for a batch that was not appended."""
+    _count_failure(ctx, partition)
     if isinstance(error, RecordValidationError) and partition is not None:
         return rejected(index, error, partition)
     if error.code not in MOVED or ctx.api_version < FIRST_VERSION_WITH_LEADERS:
         return failed(index, error)
     progress.leaders = progress.leaders or set()
     return moved(ctx, topic, index, error, progress.leaders)
+
+
+def _count_failure(ctx: RequestContext, partition: Partition | None) -> None:
+    if ctx.broker.meter is not None:
+        ctx.broker.meter.failed_produce(partition)
 
 
 def _unfinished(
@@ -283,13 +344,10 @@ def _unfinished(
 
 def _find(ctx: RequestContext, topic: TopicProduceData, index: int) -> Partition:
     """The partition to append to. KafkaError if it is not served here, internal, or may not be written to."""
-    partitions = ctx.broker.partitions
     if ctx.refused_topics and _named(ctx, topic) in ctx.refused_topics:
         raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        partition = partitions.get_leader_by_id(topic.topic_id, index)
-    else:
-        partition = partitions.get_leader(topic.name, index)
+    name = topic.topic_id if ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name
+    partition = ctx.broker.partitions.get_leader(name, index)
     if partition.is_internal and ctx.client_id != ADMIN_CLIENT_ID:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Clients may not write to {partition.topic}.")
     return partition
@@ -326,10 +384,12 @@ async def _append_late(
         try:
             await in_slices(late.check.steps)
             valid.append(late)
-        except RecordValidationError as error:
-            answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
         except KafkaError as error:
-            answers[id(late.placeholder)] = failed(late.data.index, error)
+            _count_failure(ctx, late.partition)
+            if isinstance(error, RecordValidationError):
+                answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
+            else:
+                answers[id(late.placeholder)] = failed(late.data.index, error)
     producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])
     refused = await _verified(ctx, request, producers) if producers else _NONE_REFUSED
     _check_access_again(ctx, request)

@@ -9,14 +9,15 @@ Why this and not only the codecs: a one-record Produce takes 2,582 bytecodes wit
 (`python -m tests.costs`), with the same bytes in the log and on the wire (`tests/broker/produce/test_usual.py`).
 
 Invariants: `Usual.read` returns None unless the codec would return the same request; a prefix is learned only if the
-codec encodes the parsed request to the same bytes. At most `MOST_PREFIXES` are kept.
+codec encodes the parsed request to the same bytes. What is known is bounded (`known_prefixes`).
 """
 
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+from barnabas.broker.apis.known_prefixes import BOUND, KnownPrefixes
 from barnabas.wire.batches.records import HEADER_SIZE
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.frame import response_header_version
@@ -32,17 +33,23 @@ from barnabas.wire.messages.produce import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from barnabas.broker.apis.known_prefixes import Bound
+    from barnabas.broker.net.connection import Connection
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.append.offset_assignment import AppendInfo
+    from barnabas.storage.batch_content import UnfinishedCheck
+    from barnabas.wire.errors import KafkaError
     from barnabas.wire.types import Chunk, Uuid
 
 FIRST_FLEXIBLE_VERSION: Final = 9
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 FIRST_VERSION_WITH_START_OFFSET: Final = 5
-MOST_PREFIXES: Final = 5_000
-"""How many prefixes are kept by version; all are forgotten when there are more."""
+MOST_ELEMENTS: Final = 10
+"""The usual request has a topic, a partition and their tagged fields; one with more elements is not parsed for it."""
 
 _LENGTH: Final = Struct(">i")
 _OFFSETS: Final = Struct(">qqq")
+_FRAME_HEAD: Final = Struct(">ii")  # size, correlation id
 _SAMPLE_OFFSETS: Final = (0x1122334455667788, 0x2233445566778811, 0x3344556677881122)
 _NO_TAGS: Final = b"\0\0\0"  # of the partition, the topic and the request
 _TOPIC_AT: Final = 8
@@ -50,11 +57,13 @@ _TOPIC_AT: Final = 8
 characters is left to the codec: its length has two bytes."""
 _AFTER_NAME: Final = 5  # the number of partitions and the partition's index
 
+ReadUsual: TypeAlias = "Callable[[memoryview, int], UsualProduce | None]"
+
 
 class UsualProduce:
     """One request, with the fields of a `ProduceRequest`; its `topic_data` is made when it is asked for."""
 
-    __slots__ = ("_topic_data", "known", "records")
+    __slots__ = ("_topic_data", "known", "outcome", "records")
 
     transactional_id = None
 
@@ -62,6 +71,8 @@ class UsualProduce:
         self.known = known
         self.records: memoryview | None = records
         self._topic_data: list[TopicProduceData] | None = None
+        self.outcome: tuple[Partition, AppendInfo | UnfinishedCheck | Exception] | None = None
+        """The partition that has not acknowledged the batch yet, and why."""
 
     @property
     def acks(self) -> int:
@@ -87,9 +98,22 @@ class UsualProduce:
 class Known:
     """What a prefix says, and the response to it."""
 
-    __slots__ = ("_head", "_pack", "_size", "_tail", "acks", "index", "name", "timeout_ms", "topic", "topic_id")
+    __slots__ = (
+        "_head",
+        "_pack",
+        "_size",
+        "_tail",
+        "_version",
+        "acks",
+        "index",
+        "name",
+        "timeout_ms",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(self, request: ProduceRequest, version: int) -> None:
+        self._version = version
         self.acks = request.acks
         self.timeout_ms = request.timeout_ms
         topic = request.topic_data[0]
@@ -107,17 +131,28 @@ class Known:
         self._tail = tail
         self._pack = layout.pack
 
-    def response(self, correlation_id: int, info: AppendInfo) -> bytes:
-        """The frame of the response to a batch that was appended, its size included."""
-        return self._pack(
-            self._size,
-            correlation_id,
-            self._head,
-            info.first_offset,
-            info.log_append_time_ms,
-            info.log_start_offset,
-            self._tail,
+    def response(self, correlation_id: int, offset: int, append_time_ms: int, log_start_offset: int) -> bytes:
+        """The frame of the response to a batch that was appended at `offset`, its size included; b"" with acks=0."""
+        if not self.acks:
+            return b""
+        return self._pack(self._size, correlation_id, self._head, offset, append_time_ms, log_start_offset, self._tail)
+
+    def fail(self, connection: Connection, correlation_id: int, response: bytes, error: KafkaError) -> None:
+        """Replace a response in a connection's output: the batch was not written. With acks=0, close the connection."""
+        if not response:
+            connection.is_closing = True  # R13
+            return
+        connection.replace(response, self._failed(correlation_id, error))
+
+    def _failed(self, correlation_id: int, error: KafkaError) -> bytes:
+        refused = PartitionProduceResponse(
+            index=self.index, error_code=int(error.code), base_offset=-1, error_message=error.message
         )
+        answers = TopicProduceResponse(name=self.topic, topic_id=self.topic_id, partition_responses=[refused])
+        body = _joined(ProduceResponse.codec(self._version).build(ProduceResponse(responses=[answers])))
+        if response_header_version(ProduceRequest.api_key, self._version) >= 1:
+            body = b"\0" + body
+        return _FRAME_HEAD.pack(4 + len(body), correlation_id) + body
 
 
 def _around_the_offsets(topic: TopicProduceData, index: int, version: int) -> tuple[bytes, bytes]:
@@ -144,9 +179,9 @@ class Usual:
 
     __slots__ = ("_known", "_version", "read")
 
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, bound: Bound = BOUND) -> None:
         self._version = version
-        self._known: dict[bytes, Known] = {}
+        self._known = KnownPrefixes(self._learn, bound)
         self.read: Callable[[memoryview, int], UsualProduce | None] = (
             self._read_flexible if version >= FIRST_FLEXIBLE_VERSION else self._read_plain
         )
@@ -178,7 +213,8 @@ class Usual:
                 return None
         except IndexError:
             return None
-        known = self._known.get(bytes(frame[position:at])) or self._learn(frame, position, at)
+        prefix = bytes(frame[position:at])
+        known = self._known.get(prefix) or self._known.learned(prefix, frame, position)
         return None if known is None else UsualProduce(known, frame[start:end])
 
     def _read_plain(self, frame: memoryview, position: int) -> UsualProduce | None:
@@ -191,17 +227,18 @@ class Usual:
         start = at + 4
         if size < HEADER_SIZE or start + size != len(frame):
             return None
-        known = self._known.get(bytes(frame[position:at])) or self._learn(frame, position, at)
+        prefix = bytes(frame[position:at])
+        known = self._known.get(prefix) or self._known.learned(prefix, frame, position)
         return None if known is None else UsualProduce(known, frame[start:])
 
-    def _learn(self, frame: memoryview, position: int, at: int) -> Known | None:
-        """Know the prefix from `position` to `at` if it is the usual one of the request."""
+    def _learn(self, frame: memoryview, position: int) -> Known | None:
+        """What the bytes before the records say, if the request from `position` on is usual."""
         codec = ProduceRequest.codec(self._version)
         body = position + (self._version >= FIRST_FLEXIBLE_VERSION)  # the header's tagged fields
         if body > position and frame[position]:
             return None
         try:
-            request, end = codec.parse_within(frame, body, MOST_PREFIXES)
+            request, end = codec.parse_within(frame, body, MOST_ELEMENTS)
         except (ProtocolError, IndexError):
             return None
         topics = request.topic_data
@@ -211,12 +248,9 @@ class Usual:
             return None
         if _joined(codec.build(request)) != frame[body:]:
             return None  # it has more than the fields that are known, or another form of a length
-        if len(self._known) >= MOST_PREFIXES:
-            self._known.clear()
-        known = self._known[bytes(frame[position:at])] = Known(request, self._version)
-        return known
+        return Known(request, self._version)
 
 
-def usual_reader(version: int) -> Callable[[memoryview, int], UsualProduce | None] | None:
+def usual_reader(version: int) -> ReadUsual | None:
     """The function that reads the usual requests of a version; None for versions in which there are none."""
     return Usual(version).read if version >= FIRST_VERSION_WITH_START_OFFSET else None

@@ -91,7 +91,7 @@ def acknowledge(
 def _not_served(broker: Broker, partition: SharedPartition) -> KafkaError:
     """Why a share partition is not here: its leader is another broker, or no member has fetched from it."""
     try:
-        broker.partitions.get_leader_by_id(partition.topic_id, partition.partition)
+        broker.partitions.get_leader(partition.topic_id, partition.partition)
     except KafkaError as error:
         if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return error

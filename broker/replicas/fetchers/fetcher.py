@@ -30,6 +30,7 @@ from barnabas.broker.config.keys.replication import (
     REPLICA_SOCKET_TIMEOUT_MS,
 )
 from barnabas.broker.event_loop.guarded import log_failure
+from barnabas.broker.event_loop.waiting import start_later
 from barnabas.broker.replicas.fetchers import offsets
 from barnabas.broker.replicas.fetchers.followed import FIRST_BACKOFF_S, Followed
 from barnabas.broker.replicas.fetchers.receiving import AskLeader, Remedy, Truncate, follow_offsets, receive
@@ -296,7 +297,7 @@ class Fetcher:
                 rest = answers[at + 1 :]
                 for _, unhandled in rest:  # the connection's buffer is used again after this call
                     unhandled.records = bytes(unhandled.records) if unhandled.records else b""  # type: ignore[arg-type]
-                self._loop.slices.start(self._take_rest(rest), self._handled, self._broke)
+                start_later(self._take_rest(rest), self._loop.slices, self._handled)
                 return
         self._handled()
 
@@ -305,11 +306,9 @@ class Fetcher:
             self._take(key, data)
             yield
 
-    def _broke(self, error: Exception) -> None:
-        log_failure(f"Handling a response of broker {self.leader_id}", error)
-        self._handled()
-
-    def _handled(self, _: object = None) -> None:
+    def _handled(self, error: Exception | None = None) -> None:
+        if error is not None:
+            log_failure(f"Handling a response of broker {self.leader_id}", error)
         self._is_handling = False
         self._schedule()
 

@@ -16,6 +16,7 @@ from barnabas.storage.append.follower_append import UnexpectedOffset
 from barnabas.storage.directories.checkpoint_files import CHECKPOINT_NAMES
 from barnabas.storage.directories.future_logs import FutureLog, common_end, mark_as_moved, unmark
 from barnabas.storage.recover.truncation import Truncation
+from barnabas.storage.segments.segment import NotInMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,12 +112,13 @@ class DirMove:
                 return True
             if self._is_throttled():
                 return False
-            lookup = log.cold_lookup(copy.log_end_offset)
-            if lookup is not None:
-                yield _reading(lookup)
+            try:
+                batches = self._read(may_wait=False)
+            except NotInMemory as cold:
+                yield _reading(cold.lookup)
                 if not self.is_live():
                     return False
-            batches = self._read()
+                batches = self._read()
             if batches is None:
                 continue
             data = _cached(batches)
@@ -128,13 +130,22 @@ class DirMove:
             yield None
         return False
 
-    def _read(self) -> FileSlice | None:
-        """The next batches; None if there are no more up to the log end, which the copy then has as well."""
+    def _read(self, *, may_wait: bool = True) -> FileSlice | None:
+        """The next batches; None if there are no more up to the log end, which the copy then has as well.
+
+        NotInMemory as `Log.read`.
+        """
         log, copy = self.partition.log, self.future.log
         try:
             batches = log.read(
-                copy.log_end_offset, CHUNK_BYTES, limit_offset=log.log_end_offset, min_one_batch=True
+                copy.log_end_offset,
+                CHUNK_BYTES,
+                limit_offset=log.log_end_offset,
+                min_one_batch=True,
+                may_wait=may_wait,
             ).slice
+        except NotInMemory:
+            raise
         except Exception as error:
             raise Unreadable from error
         if batches is None:  # compaction has removed the last records

@@ -10,6 +10,7 @@ import pytest
 
 from barnabas.broker.coordinators import runtime as coordinator_runtime
 from barnabas.coord.groups.coordinator import GroupCoordinator
+from barnabas.coord.groups.offsets import OffsetStore
 from barnabas.coord.share_state.coordinator import ShareCoordinator
 from barnabas.coord.transactions.coordinator import TransactionCoordinator
 from barnabas.wire.errors import ErrorCode as E
@@ -54,7 +55,7 @@ class TestReplay:
         find(client)
         assert commit(client, "t", 5) == {0}
         with monkeypatch.context() as patch:
-            Fails(patch, GroupCoordinator, "replay")
+            Fails(patch, OffsetStore, "put_plain")
             assert commit(client, "t", 7) == {E.NOT_COORDINATOR}
         assert fetch(client, "t") == E.COORDINATOR_LOAD_IN_PROGRESS
         memory.advance(0)
@@ -106,7 +107,7 @@ class TestReplay:
         find(client)
         assert commit(client, "t", 5) == {0}
         with monkeypatch.context() as patch:
-            failing = Fails(patch, GroupCoordinator, "replay", times=1000)
+            failing = Fails(patch, OffsetStore, "put_plain", times=1000)
             assert commit(client, "t", 7) == {E.NOT_COORDINATOR}
             for _ in range(100):
                 memory.advance(1)

@@ -147,8 +147,8 @@ def test_a_marker_written_during_loading_is_read_from_the_log(data_dir) -> None:
     for loading in memory.broker.group_coordinators._loading._unfinished.values():
         loading.work.step()  # started, with the current log
     for loading in list(memory.broker.transaction_coordinators._loading._unfinished.values()):
-        while not loading.work.is_done:
-            loading.work.step()
+        while loading.work.step():
+            pass
     producer = TransactionalClient(memory)
     assert producer.start() == E.CONCURRENT_TRANSACTIONS  # the open transaction is aborted first
     assert fetch(client, "t", "other") == E.COORDINATOR_LOAD_IN_PROGRESS

@@ -254,9 +254,9 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
     def install(request_class: type, error: Exception) -> None:
         routes, key = api.ROUTES[api.BROKER], (api.BROKER, request_class.api_key)
         routes.find(request_class.api_key, request_class.max_version)
-        handler = api._handlers[key]._replace(handler=failing(error))
+        handler = api._handlers[key]._replace(handler=failing(error), usual=None)
         monkeypatch.setitem(api._handlers, key, handler)
-        monkeypatch.setattr(routes, "_routes", {})  # routes with the broken handler are dropped after the test
+        monkeypatch.setattr(routes, "known", {})  # routes with the broken handler are dropped after the test
 
     return install
 

@@ -192,7 +192,7 @@ def test_an_unknown_topic_id_is_an_error(client: Client) -> None:
 def test_acks_all_needs_enough_replicas_in_sync(memory: MemoryBroker, client: Client) -> None:
     """R12: before the append, and nothing is written."""
     partition = memory.broker.partitions.get("t", 0)
-    partition.replicas = (1, 2, 3)
+    partition.replicas, partition.leads_alone = (1, 2, 3), False
     partition.log.config.min_insync_replicas = 2
     (response,) = answers(client.ask(produce(to(0, batch(b"a"))), 9, ProduceResponse))
     assert response.error_code == ErrorCode.NOT_ENOUGH_REPLICAS

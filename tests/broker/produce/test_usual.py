@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from barnabas.broker.apis.produce.usual import MOST_PREFIXES, Known, Usual, UsualProduce, usual_reader
-from barnabas.storage.append.offset_assignment import AppendInfo
+from barnabas.broker.apis.known_prefixes import ENTRY_BYTES, MOST_SEEN, Bound, KnownPrefixes
+from barnabas.broker.apis.produce.usual import Known, Usual, UsualProduce, usual_reader
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -58,6 +58,7 @@ def test_the_usual_request_has_the_fields_that_the_codec_reads(version: int) -> 
         for acks in (-1, 0, 1):
             request = request_of(version, draw, size=size, acks=acks)
             frame = frame_of(request, version)
+            assert usual.read(frame, 0) is None  # the first time
             for _ in range(2):  # learned, then known
                 read = usual.read(frame, 0)
                 assert read is not None, (size, acks)
@@ -69,20 +70,23 @@ def test_the_response_is_the_one_that_the_codec_builds(version: int) -> None:
     draw = random.Random(SEED + version)
     for _ in range(50):
         request = request_of(version, draw, size=100)
-        info = AppendInfo(*(draw.randrange(-1, 2**62) for _ in range(4)))
+        offset, append_time_ms, log_start_offset = (draw.randrange(-1, 2**62) for _ in range(3))
         topic = request.topic_data[0]
         partition = PartitionProduceResponse(
             index=topic.partition_data[0].index,
-            base_offset=info.first_offset,
-            log_append_time_ms=info.log_append_time_ms,
-            log_start_offset=info.log_start_offset,
+            base_offset=offset,
+            log_append_time_ms=append_time_ms,
+            log_start_offset=log_start_offset,
         )
         answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[partition])
         body = b"".join(
             bytes(chunk) for chunk in ProduceResponse.codec(version).build(ProduceResponse(responses=[answers]))
         )  # type: ignore[arg-type]
         body = (77).to_bytes(4, "big") + (b"\0" if version >= 9 else b"") + body
-        assert Known(request, version).response(77, info) == len(body).to_bytes(4, "big") + body
+        assert (
+            Known(request, version).response(77, offset, append_time_ms, log_start_offset)
+            == len(body).to_bytes(4, "big") + body
+        )
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -100,7 +104,7 @@ def test_other_requests_are_left_to_the_codec(version: int) -> None:
     if version in range(9, 13):
         others.append(request_of(version, draw, size=100))
         others[-1].topic_data[0].name = "t" * 200  # its length has two bytes
-    for request in others:
+    for request in others * 3:
         assert usual.read(frame_of(request, version), 0) is None
     for size in range(40):
         assert usual.read(frame_of(several, version)[:size], 0) is None
@@ -113,6 +117,7 @@ def test_a_changed_frame_is_read_as_by_the_codec_or_not_at_all(version: int) -> 
     usual = Usual(version)
     request = request_of(version, draw, size=70)
     frame = bytes(frame_of(request, version))
+    assert usual.read(memoryview(frame), 0) is None
     assert usual.read(memoryview(frame), 0) is not None
     records_at = frame.index(bytes(request.topic_data[0].partition_data[0].records))  # type: ignore[arg-type]
     codec = ProduceRequest.codec(version)
@@ -133,14 +138,44 @@ def test_a_changed_frame_is_read_as_by_the_codec_or_not_at_all(version: int) -> 
         assert fields(read) == fields(parsed)
 
 
-def test_the_number_of_known_requests_is_bounded() -> None:
+def test_all_versions_together_keep_a_bounded_number_of_bytes() -> None:
     draw = random.Random(SEED)
-    usual = Usual(9)
+    bound = Bound(most_bytes=100_000)
+    usuals = {version: Usual(version, bound) for version in (7, 9, 13)}
     request = request_of(9, draw, size=70)
-    for index in range(MOST_PREFIXES + 10):
-        request.topic_data[0].partition_data[0].index = index
-        assert usual.read(frame_of(request, 9), 0) is not None
-    assert len(usual._known) <= MOST_PREFIXES
+    topic_id = draw.randbytes(16)
+    for index in range(300):
+        for version, usual in usuals.items():
+            topic = request.topic_data[0]
+            topic.partition_data[0].index = index
+            topic.topic_id = topic_id if version >= 13 else bytes(16)
+            frame = frame_of(request, version)
+            assert usual.read(frame, 0) is None
+            read = usual.read(frame, 0)
+            assert read is not None
+            assert fields(read)[3][0][2][0][0] == index  # type: ignore[index]
+            assert bound.used_bytes <= 100_000
+    assert bound.entry_count * ENTRY_BYTES <= 100_000
+
+
+def test_a_prefix_that_comes_once_is_not_parsed_and_not_kept() -> None:
+    draw = random.Random(SEED)
+    bound = Bound()
+    usual = Usual(9, bound)
+    request = request_of(9, draw, size=70)
+    for timeout_ms in range(MOST_SEEN + 100):
+        request.timeout_ms = timeout_ms
+        assert usual.read(frame_of(request, 9), 0) is None
+    assert bound.entry_count == bound.used_bytes == 0
+    assert len(bound.seen) <= MOST_SEEN
+
+
+def test_an_unusual_request_that_is_repeated_is_parsed_once() -> None:
+    parsed = []
+    prefixes: KnownPrefixes[str] = KnownPrefixes(lambda frame, position: parsed.append(bytes(frame)), Bound())
+    for _ in range(10):
+        assert prefixes.learned(b"prefix", memoryview(b"frame"), 0) is None
+    assert parsed == [b"frame"]
 
 
 def test_old_versions_are_read_by_the_codec_only() -> None:

@@ -167,7 +167,7 @@ class FollowerClient:
     def request(self, offset: int, last_fetched_epoch: int = -1, **options: Any) -> FetchRequest:
         epoch = self.leader_epoch
         if epoch is None:
-            epoch = self.memory.broker.partitions.get_by_id(self.topic_id, 0).leader_epoch
+            epoch = self.memory.broker.partitions.get(self.topic_id, 0).leader_epoch
         partition = FetchRequestFetchPartition(
             partition=0,
             fetch_offset=offset,

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.broker.event_loop.loop import Loop
 from barnabas.broker.event_loop.slices import ACTIVE, SLICE_S, STEPS
+from barnabas.broker.event_loop.waiting import start_later
 
 STEP_S = SLICE_S / 3.5
 
@@ -37,7 +38,7 @@ class _Worker:
         return name
 
     def start(self, name: str, steps: int) -> None:
-        self.loop.slices.start(self.work(name, steps), self.ends.append, self.ends.append)
+        start_later(self.work(name, steps), self.loop.slices, self.ends.append)
 
     def fire(self) -> None:
         self.loop.timers.fire(self.clock.time)
@@ -103,8 +104,8 @@ def test_an_exception_ends_its_work_only(caplog: pytest.LogCaptureFixture) -> No
     def bad_callback(_: object) -> None:
         raise KeyError("callback")
 
-    worker.loop.slices.start(failing(), worker.ends.append, worker.ends.append)
-    worker.loop.slices.start(worker.work("b", 1), bad_callback, bad_callback)
+    start_later(failing(), worker.loop.slices, worker.ends.append)
+    start_later(worker.work("b", 1), worker.loop.slices, bad_callback)
     worker.start("c", 3)
     for _ in range(3):
         worker.fire()
@@ -124,7 +125,7 @@ def test_cancelled_work_is_closed_and_not_reported() -> None:
         finally:
             closed.append(True)
 
-    started = worker.loop.slices.start(work(), worker.ends.append, worker.ends.append)
+    started = start_later(work(), worker.loop.slices, worker.ends.append)
     worker.start("b", 5)
     worker.loop.timers.fire(worker.loop.timers.next_deadline())
     started.cancel()

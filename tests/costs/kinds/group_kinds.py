@@ -27,9 +27,10 @@ from barnabas.wire.messages.groups.offsets import (
     OffsetFetchRequestTopics,
 )
 from tests.costs.client import Client, check, find_coordinator, when_available
-from tests.costs.kind import Kind, Steps, one_client
+from tests.costs.kind import Kind, Step, Steps, one_client
 from tests.costs.world import PLAIN, CountedWorld
 
+CONNECTIONS = 50
 SESSION_MS = 600_000
 MEMBER_ID_REQUIRED = 79
 TIMEOUT_S = 30.0
@@ -111,6 +112,17 @@ def _commit(world: CountedWorld) -> Steps:
         offset += 1
 
 
+def _commits_of_many(world: CountedWorld) -> Steps:
+    members = [ClassicMember(world.client(), f"offset-commits-{number}") for number in range(CONNECTIONS)]
+    yield Step([], passes_deadlines_s=0.2, is_counted=False)
+    offset = 0
+    while True:
+        responses = yield Step([(member.client, member.commit(offset), 9) for member in members])
+        for response in responses:
+            check(response.topics[0].partitions[0].error_code, "OffsetCommit")
+        offset += 1
+
+
 def _fetch(world: CountedWorld) -> Steps:
     member = ClassicMember(world.client(), "offset-fetch")
     response = member.client.ask(member.commit(7), 9)
@@ -165,6 +177,7 @@ GROUPS = (
     Kind("FindCoordinator", PLAIN, _find_coordinator),
     Kind("Heartbeat", PLAIN, _heartbeat),
     Kind("OffsetCommit", PLAIN, _commit),
+    Kind(f"OffsetCommit, {CONNECTIONS} connections", PLAIN, _commits_of_many, requests=CONNECTIONS, repeats=8),
     Kind("OffsetFetch", PLAIN, _fetch),
     Kind("ConsumerGroupHeartbeat", PLAIN, _consumer_heartbeat),
 )

@@ -9,26 +9,24 @@ COSTS = (
     Mutant(
         "rolling-asked-twice",
         "storage/log.py",
-        "            if should_roll(segment, config, len(records), last_offset, max_timestamp, now):\n",
-        "            if should_roll(segment, config, len(records), last_offset, max_timestamp, now) or should_roll(\n"
-        "                segment, config, len(records), last_offset, max_timestamp, now\n"
-        "            ):\n",
+        "            if may_roll(segment, config, header) and should_roll(\n",
+        "            if should_roll(\n"
+        "                segment, config, header.size, header.last_offset, header.max_timestamp, now\n"
+        "            ) or should_roll(\n",
         _TEST,
     ),
     Mutant(
         "access-checked-without-an-authorizer",
         "broker/apis/produce/produce.py",
-        "    records = request.records\n",
-        "    records = request.records\n"
-        "    for operation in (Operation.WRITE, Operation.DESCRIBE):\n"
-        "        refused_as_named(ctx, operation, [known.name])\n",
+        "    if broker.authorizer is not None and known.name not in",
+        "    if known.name not in",
         _TEST,
     ),
     Mutant(
         "peer-asked-for-each-response",
         "broker/net/channel.py",
-        "            sent = self.socket.send(response)\n",
-        "            self.socket.getpeername()\n            sent = self.socket.send(response)\n",
+        "                sent = self.socket.send(response)\n",
+        "                self.socket.getpeername()\n                sent = self.socket.send(response)\n",
         _TEST,
     ),
 )

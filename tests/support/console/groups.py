@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from time import monotonic
 
+from barnabas.client.admin.configs import ALL_BROKERS, DELETE, SET, ConfigChange, alter_config
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.member import GroupMember
 from barnabas.client.producer import Producer
+from barnabas.wire.batches.records import build_batch
 from barnabas.wire.clients.partitioners import RoundRobin
-from barnabas.wire.messages import share_groups as share
-from barnabas.wire.messages import streams_groups as streams
+from barnabas.wire.messages.groups import share_groups as share
+from barnabas.wire.messages.groups import streams_groups as streams
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from tests.support.waiting import wait_for
 
 RELEASE = 2
@@ -127,3 +130,21 @@ def join_streams(cluster: Cluster, group: str, topic: str) -> None:
         return bool(response.active_tasks)
 
     wait_for(beat, "the streams group's member has its tasks")
+
+
+def hang(cluster: Cluster, topic: str) -> None:
+    """Write a transaction into partition 0 without its coordinator, as clients before KIP-890 could."""
+    records = build_batch(
+        [(1000, None, b"hangs")], producer_id=987_654_321, producer_epoch=0, base_sequence=0, transactional=True
+    )
+    key = "transaction.partition.verification.enable"
+    alter_config(cluster, "broker", ALL_BROKERS, [ConfigChange(key, SET, "false")])
+    try:
+        data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=records)])
+        request = ProduceRequest(transactional_id="gone", acks=-1, timeout_ms=10_000, topic_data=[data])
+        deadline = monotonic() + HANGS_S
+        leader = cluster.node(cluster.leader(topic, 0, deadline), deadline)
+        response = leader.call(request, ProduceResponse, deadline, max_version=9)
+        assert response.responses[0].partition_responses[0].error_code == 0, response
+    finally:
+        alter_config(cluster, "broker", ALL_BROKERS, [ConfigChange(key, DELETE)])

@@ -11,7 +11,10 @@ from typing import Any
 
 import httpx2
 import uvicorn
+from starlette.applications import Starlette
 
+from barnabas.console.app import create_app
+from barnabas.console.console import Console
 from barnabas.console.listening import listen
 from barnabas.console.server import configuration
 from barnabas.console.settings import Settings
@@ -23,9 +26,11 @@ _TAG = re.compile(r"<(script|style)\b.*?</\1>|<[^>]*>", re.DOTALL)
 class RunningConsole:
     """A console that serves, with a client that keeps cookies and follows redirects."""
 
-    def __init__(self, settings: Settings, url: str) -> None:
+    def __init__(self, settings: Settings, url: str, app: Starlette) -> None:
         self.settings = settings
         self.url = url
+        self.console: Console = app.state.console
+        """Its state, in this process."""
         self.client = httpx2.Client(base_url=url, follow_redirects=True, timeout=60)
 
     @property
@@ -73,13 +78,14 @@ def words(html: str) -> str:
 def running_console(bootstrap: str, **settings: Any) -> Iterator[RunningConsole]:
     """A console for a cluster on a free port; `settings` are further fields of `Settings`."""
     chosen = Settings(bootstrap, port=0, **settings)
+    app = create_app(chosen)
     with listen(chosen.host, 0) as listener:
-        server = uvicorn.Server(configuration(chosen))
+        server = uvicorn.Server(configuration(chosen, app))
         thread = Thread(target=server.run, args=[[listener]], name="console")
         thread.start()
         try:
             wait_for(lambda: server.started or not thread.is_alive(), "the console serves")
-            console = RunningConsole(chosen, f"http://127.0.0.1:{listener.getsockname()[1]}")
+            console = RunningConsole(chosen, f"http://127.0.0.1:{listener.getsockname()[1]}", app)
             with console.client:
                 yield console
         finally:

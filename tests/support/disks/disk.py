@@ -315,10 +315,6 @@ class RecordingDisk(Files):
     def size(self, file: File) -> int:
         return len(_node(file).data)
 
-    def is_cached(self, file: File, length: int, position: int) -> bool:
-        """Everything on this disk is in memory."""
-        return True
-
     def read_cached(self, file: File, length: int, position: int) -> bytes:
         return self.read_at(file, length, position)
 

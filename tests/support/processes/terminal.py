@@ -25,19 +25,26 @@ ESCAPE = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[
 class Terminal:
     """One program and its screen. Use as a context: the program is ended with it."""
 
-    def __init__(self, program: str, *arguments: str, columns: int = 100, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        program: str,
+        *arguments: str,
+        columns: int = 100,
+        lines: int = LINES,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         environment = clean_environment() | {"TERM": "xterm-256color", "PATH": _path(), "LANG": "C.UTF-8"}
         environment.pop("COLUMNS", None)
         environment.pop("NO_COLOR", None)
         self.columns = columns
         self.raw = ""
-        self.screen = pyte.HistoryScreen(columns, LINES, history=10_000, ratio=1)
+        self.screen = pyte.HistoryScreen(columns, lines, history=10_000, ratio=1)
         self._stream = pyte.Stream(self.screen)
         self._child = pexpect.spawn(
             program,
             list(arguments),
             env=environment | dict(env or {}),
-            dimensions=(LINES, columns),
+            dimensions=(lines, columns),
             encoding="utf-8",
             timeout=HANGS_S,
             echo=True,
@@ -52,6 +59,12 @@ class Terminal:
     def type(self, text: str) -> None:
         """Type a text; `\\r` is the Enter key, `\\t` the Tab key."""
         self._child.send(text)
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Change the size of the terminal."""
+        self.columns = columns
+        self.screen.resize(lines, columns)
+        self._child.setwinsize(lines, columns)
 
     def wait_for(self, text: str) -> None:
         """Wait until the text is on the screen."""

@@ -11,7 +11,6 @@ import pytest
 from barnabas.broker.apis.registry import BROKER_APIS, Route, served_versions
 from barnabas.kit.traffic.faults.item_errors import ItemErrors
 from barnabas.kit.traffic.faults.rules import Condition
-from barnabas.kit.traffic.names import places
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.groups.offsets import (
@@ -25,6 +24,7 @@ from barnabas.wire.messages.transactions import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from barnabas.wire.names import places
 from tests.support.cases import for_each
 
 CODE = ErrorCode.NOT_COORDINATOR

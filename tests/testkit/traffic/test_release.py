@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from barnabas.client.releases import release_of, releases
 from barnabas.testing import Broker, Cluster, RefusedError
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.registry import message_for
 from tests.testkit.raw import Raw
 
-TABLE = json.loads((Path(__file__).parents[3] / "barnabas/kit/traffic/releases.json").read_text())
+TABLE = releases()
 API_VERSIONS, FETCH, PRODUCE, CONSUMER_GROUP_HEARTBEAT = "18", "1", "0", "68"
 
 
@@ -23,6 +22,15 @@ def old(barnabas_broker: Broker, request: pytest.FixtureRequest) -> Iterator[tup
     cluster = barnabas_broker.open(as_version=request.param)
     yield request.param, cluster
     cluster.close()
+
+
+def test_a_broker_speaks_like_the_newest_release_that_it_covers() -> None:
+    offered = {int(key): last for key, (_, last) in TABLE["4.0"]["apis"].items()}
+    assert release_of(offered) == "4.0"
+    assert release_of(offered | {int(FETCH): 99}) == "4.0"
+    assert release_of(offered | {int(CONSUMER_GROUP_HEARTBEAT): -1}) == "4.0"
+    assert release_of(offered | {int(PRODUCE): 11}) == "3.9"
+    assert release_of({}) is None
 
 
 def test_the_table_has_what_is_known_of_the_releases() -> None:

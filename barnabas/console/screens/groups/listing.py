@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+from zlib import crc32
 
 from barnabas.console.collector.figures import Figures
 from barnabas.console.collector.views import FINE_SPAN_S, GroupRow, LiveView, chart, group_rows
@@ -34,6 +35,8 @@ class GroupsView:
     total_lag: int
     kinds: dict[str, int]
     """How many groups of each kind there are."""
+    version: str
+    """Changes with the rows that are shown, and with their order."""
     refusal: str
     """Why the cluster does not list its groups; empty if it does."""
 
@@ -52,7 +55,8 @@ def _view(figures: Figures, query: GroupsQuery) -> GroupsView:
     chosen = [row for row in rows if not query.kind or row.kind == query.kind]
     page = paged(chosen, query, columns=COLUMNS, search=lambda row: row.group, sort="group")
     refusal = figures.failures.get("groups", "") or figures.failures.get("offsets", "")
-    return GroupsView(page, sum(row.lag or 0 for row in rows), kinds, refusal)
+    version = f"{crc32(repr([row.group for row in page.rows]).encode()):x}"
+    return GroupsView(page, sum(row.lag or 0 for row in rows), kinds, version, refusal)
 
 
 @stream("/groups/events", summary="The lag of the shown groups, and of all together, with every sample.")
@@ -63,8 +67,9 @@ def groups_events(call: Call, query: GroupsQuery) -> Iterator[Event | None]:
 
 def _live(figures: Figures, now_s: float, query: GroupsQuery) -> LiveView:
     texts: dict[str, str] = {}
-    for row in _view(figures, query).groups.rows:
+    view = _view(figures, query)
+    for row in view.groups.rows:
         texts[f"lag {row.group}"] = number(row.lag)
         texts[f"read {row.group}"] = number(row.read_per_s)
         texts[f"state {row.group}"] = row.state or "–"
-    return LiveView({"lag": chart({"lag of all groups": figures.lag}, now_s, FINE_SPAN_S)}, texts)
+    return LiveView({"lag": chart({"lag of all groups": figures.lag}, now_s, FINE_SPAN_S)}, texts, view.version)

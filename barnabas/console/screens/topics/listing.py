@@ -23,7 +23,7 @@ Rates = dict[str, tuple[float | None, float | None]]
 
 
 @dataclass(frozen=True)
-class TopicRow:
+class ListedTopic:
     """One topic of the list."""
 
     name: str
@@ -57,7 +57,7 @@ class TopicsQuery(TableQuery):
 class Topics:
     """The list of topics."""
 
-    topics: Page[TopicRow]
+    topics: Page[ListedTopic]
     hidden: int
     """Internal topics that are not shown."""
 
@@ -85,10 +85,10 @@ def _listed(cluster: Cluster, query: TopicsQuery, rates: Rates) -> Topics:
     return Topics(_with_details(cluster, page), len(described) - len(chosen))
 
 
-def _row(topic: MetadataResponseTopic, rates: Rates) -> TopicRow:
+def _row(topic: MetadataResponseTopic, rates: Rates) -> ListedTopic:
     name = topic.name or ""
     in_per_s, out_per_s = rates.get(name, (None, None))
-    return TopicRow(
+    return ListedTopic(
         name,
         len(topic.partitions),
         max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
@@ -100,7 +100,7 @@ def _row(topic: MetadataResponseTopic, rates: Rates) -> TopicRow:
     )
 
 
-def _with_details(cluster: Cluster, page: Page[TopicRow]) -> Page[TopicRow]:
+def _with_details(cluster: Cluster, page: Page[ListedTopic]) -> Page[ListedTopic]:
     names = [row.name for row in page.rows]
     if not names:
         return page
@@ -133,7 +133,7 @@ def _policies(cluster: Cluster, names: list[str]) -> dict[str, str | None]:
     }
 
 
-def _records(cluster: Cluster, rows: list[TopicRow]) -> dict[str, int]:
+def _records(cluster: Cluster, rows: list[ListedTopic]) -> dict[str, int]:
     served = [(row.name, index) for row in rows if not row.offline for index in range(row.partitions)]
     starts, ends = start_offsets(cluster, served), end_offsets(cluster, served)
     records: dict[str, int] = {}

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 from barnabas.broker.event_loop.waiting import outcome_of
 from barnabas.coord.cluster.partitions.leader_elections import ElectionType, needs_election
 from barnabas.kit.traffic.decoding import decoded
-from barnabas.kit.traffic.names import ERROR_FIELDS, PARTITION, TOPIC, TOPIC_ID, Place, places, shape_of
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.topics import ElectLeadersRequest, ElectLeadersRequestTopicPartitions
+from barnabas.wire.names import ERROR_FIELDS, PARTITION, TOPIC, TOPIC_ID, Place, places, shape_of
 
 if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler, Route

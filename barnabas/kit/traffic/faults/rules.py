@@ -19,9 +19,9 @@ from barnabas.wire.codec.json_form import api_name
 
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
-    from barnabas.kit.traffic.names import Named
     from barnabas.wire.api_keys import ApiKey
     from barnabas.wire.errors import ErrorCode
+    from barnabas.wire.names import Named
 
 BEFORE: Final = "before"
 AFTER: Final = "after"

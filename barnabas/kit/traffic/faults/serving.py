@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.registry import Handler, Route
     from barnabas.broker.context import RequestContext
     from barnabas.kit.traffic.faults.rules import Faults, Rule
-    from barnabas.kit.traffic.names import Named
+    from barnabas.wire.names import Named
     from barnabas.wire.schema import Message
 
 PREDICATE_S: Final = 30.0

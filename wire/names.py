@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest
 from barnabas.wire.types import ZERO_UUID, uuid_to_text
 
 if TYPE_CHECKING:
-    from barnabas.coord.cluster.image import ClusterImage
     from barnabas.wire.codec.fields import StructBase
 
 TOPIC: Final = "topicName"
@@ -54,6 +54,21 @@ class Place(NamedTuple):
     depth: int
 
 
+class NamedTopic(Protocol):
+    """A topic that is known."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+
+class TopicNames(Protocol):
+    """Knows the topics of ids, such as the image of a cluster."""
+
+    def topic_by_id(self, topic_id: bytes, /) -> NamedTopic | None:
+        """The topic of an id; None if there is none."""
+
+
 _shapes: dict[type, Shape] = {}
 
 
@@ -85,12 +100,12 @@ def _analyzed(message_class: type[StructBase]) -> Shape:
     return Shape(tuple(own), error, tuple(children))
 
 
-def places(message: StructBase, image: ClusterImage) -> Iterator[Place]:
+def places(message: StructBase, topics: TopicNames) -> Iterator[Place]:
     """The structs of a message, outer ones first, each with its names and the names of the structs around it."""
-    yield from _places(message, shape_of(type(message)), image, Place(message, None, None, None, None, None, -1))
+    yield from _places(message, shape_of(type(message)), topics, Place(message, None, None, None, None, None, -1))
 
 
-def _places(struct: Any, shape: Shape, image: ClusterImage, around: Place) -> Iterator[Place]:
+def _places(struct: Any, shape: Shape, topics: TopicNames, around: Place) -> Iterator[Place]:
     _, topic, partition, group, transactional_id, _, depth = around
     for name, what, is_array in shape.own:
         if is_array:
@@ -99,7 +114,7 @@ def _places(struct: Any, shape: Shape, image: ClusterImage, around: Place) -> It
         if what == TOPIC:
             topic = value or topic
         elif what == TOPIC_ID:
-            topic = _name_of(value, image) if value != ZERO_UUID else topic
+            topic = _name_of(value, topics) if value != ZERO_UUID else topic
         elif what == PARTITION:
             partition = value
         elif what == GROUP:
@@ -112,11 +127,11 @@ def _places(struct: Any, shape: Shape, image: ClusterImage, around: Place) -> It
         value = getattr(struct, name)
         if value is not None:
             for item in value if is_array else (value,):
-                yield from _places(item, child, image, here)
+                yield from _places(item, child, topics, here)
 
 
-def _name_of(topic_id: bytes, image: ClusterImage) -> str:
-    topic = image.topic_by_id(topic_id)
+def _name_of(topic_id: bytes, topics: TopicNames) -> str:
+    topic = topics.topic_by_id(topic_id)
     return uuid_to_text(topic_id) if topic is None else topic.name
 
 
@@ -130,7 +145,7 @@ class Named:
     transactional_ids: dict[str, None] = field(default_factory=dict)
 
 
-def named_by(request: StructBase, image: ClusterImage) -> Named:
+def named_by(request: StructBase, topics: TopicNames) -> Named:
     """The names in a request, each once and in its order."""
     named = Named()
     if type(request) is FindCoordinatorRequest:
@@ -138,24 +153,24 @@ def named_by(request: StructBase, image: ClusterImage) -> Named:
         names = named.transactional_ids if request.key_type == _TRANSACTIONS else named.groups
         names.update(dict.fromkeys(keys))
         return named
-    _collect(request, shape_of(type(request)), image, named, None)
+    _collect(request, shape_of(type(request)), topics, named, None)
     return named
 
 
-def _collect(struct: Any, shape: Shape, image: ClusterImage, named: Named, topic: str | None) -> None:
+def _collect(struct: Any, shape: Shape, topics: TopicNames, named: Named, topic: str | None) -> None:
     for name, what, is_array in shape.own:
         value = getattr(struct, name)
         if value is not None:
             for text in value if is_array else (value,):
-                topic = _add(named, what, text, image, topic)
+                topic = _add(named, what, text, topics, topic)
     for name, is_array, child in shape.children:
         value = getattr(struct, name)
         if value is not None:
             for item in value if is_array else (value,):
-                _collect(item, child, image, named, topic)
+                _collect(item, child, topics, named, topic)
 
 
-def _add(named: Named, what: str, value: Any, image: ClusterImage, topic: str | None) -> str | None:
+def _add(named: Named, what: str, value: Any, topics: TopicNames, topic: str | None) -> str | None:
     """Add one name; return the topic of the names after it."""
     if what == PARTITION:
         named.partitions.add((topic, value))
@@ -164,6 +179,32 @@ def _add(named: Named, what: str, value: Any, image: ClusterImage, topic: str | 
     elif what == TRANSACTIONAL_ID and value:
         named.transactional_ids[value] = None
     elif (what == TOPIC and value) or (what == TOPIC_ID and value != ZERO_UUID):
-        topic = value if what == TOPIC else _name_of(value, image)
+        topic = value if what == TOPIC else _name_of(value, topics)
         named.topics[topic] = None
     return topic
+
+
+MAX_ERRORS: Final = 20
+"""Error codes that are read of one response."""
+
+
+def errors_in(response: StructBase, topics: TopicNames) -> Iterator[tuple[str, str]]:
+    """The errors of a response: where (a topic's partition, a group; empty: the whole response), and its name."""
+    count = 0
+    for place in places(response, topics):
+        code = 0 if place.error is None else getattr(place.struct, place.error)
+        if code:
+            count += 1
+            if count > MAX_ERRORS:
+                return
+            name = place.topic or place.group or place.transactional_id or ""
+            where = name if place.partition is None or place.topic is None else f"{name}-{place.partition}"
+            yield where, error_name(code)
+
+
+def error_name(code: int) -> str:
+    """The name of an error code; the number of one that Kafka does not have."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return str(code)

@@ -1,0 +1,1 @@
+"""`barnabas top`: a cluster on a full screen, live."""
