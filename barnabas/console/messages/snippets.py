@@ -29,7 +29,7 @@ def snippets(
     record: FoundRecord, topic: str, bootstrap: str, api_url: str, properties: Mapping[str, str]
 ) -> list[Snippet]:
     """The snippets of one record. `api_url` is the console's address; of `properties` only names are written."""
-    path = f"{api_url}/api/topics/{quote(topic, safe='')}/messages/{record.partition}/{record.offset}"
+    path = f"{api_url}/api/messages/{quote(topic, safe='')}/{record.partition}/{record.offset}"
     is_short = len(record.key or b"") + len(record.value or b"") <= MOST_BYTES and not record.is_cut
     secured = f" --command-config {shell_quote('client.properties')}" if properties else ""
     consume = (

@@ -103,6 +103,12 @@
   const table = by("messages");
   if (!table) return;
 
+  // The formats that are not the default: the form leaves defaults out (see formdata).
+  const formats = () => {
+    const form = new FormData(by("criteria"));
+    return Object.fromEntries(["key_format", "value_format"].filter((name) => form.get(name)).map((name) => [name, form.get(name)]));
+  };
+
   // --- the list: records opened in place
   const body = by("records");
   const rows = () => [...body.querySelectorAll("tr.record")];
@@ -158,9 +164,7 @@
   body.addEventListener("change", (event) => { if (event.target.matches("[data-mark]")) mark(event.target); });
   const compare = () => {
     if (marked.length !== 2) return;
-    const form = new FormData(by("criteria"));
-    const query = new URLSearchParams({ left: marked[0].place, right: marked[1].place });
-    for (const name of ["key_format", "value_format"]) query.set(name, form.get(name));
+    const query = new URLSearchParams({ left: marked[0].place, right: marked[1].place, ...formats() });
     location.assign(`${base}/compare?${query}`);
   };
   by("compare").addEventListener("click", compare);
@@ -228,9 +232,7 @@
   let skipped = 0;
   const liveRow = (record) => {
     const place = `${record.partition}:${record.offset}`;
-    const form = new FormData(by("criteria"));
-    const query = new URLSearchParams();
-    for (const name of ["key_format", "value_format"]) if (form.get(name) !== "guess") query.set(name, form.get(name));
+    const query = new URLSearchParams(formats());
     const href = `${base}/${record.partition}/${record.offset}${query.size ? `?${query}` : ""}`;
     const when = element("time", { datetime: new Date(record.timestamp).toISOString() }, new Date(record.timestamp).toISOString());
     const value = element("td", { class: "value mono" });
