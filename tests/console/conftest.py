@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.serve.serving import Serving
 from tests.support.console.browser import Browser, open_browser
 from tests.support.console.running import RunningConsole, running_console
 from tests.support.processes.kafka import KafkaServer
+from tests.support.serving import Serving
 
 
 @pytest.fixture(scope="session")
@@ -40,10 +40,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def browser(chromium: Browser, console: RunningConsole) -> Browser:
     """The browser, on the session's console, at a usual size."""
-    chromium.url = console.url
-    chromium.theme("light")
-    chromium.size(1280)
-    return chromium
+    return chromium.at(console.url)
 
 
 @pytest.fixture(scope="session")

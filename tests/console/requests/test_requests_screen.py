@@ -70,8 +70,7 @@ def test_without_the_channel_one_sentence_says_how_to_get_it(console: RunningCon
 
 @pytest.mark.browser
 def test_requests_appear_as_they_happen(controlled: RunningConsole, chromium: Browser, traffic: str) -> None:
-    chromium.url = controlled.url
-    chromium.size(1280)
+    chromium.at(controlled.url)
     chromium.open("/requests?client=later")
     chromium.shows("Live")
     with Cluster(controlled.settings.bootstrap, client_id="later<script>") as cluster:
