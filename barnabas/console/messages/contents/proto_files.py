@@ -193,7 +193,7 @@ def _resolve(message: descriptor_pb2.DescriptorProto, scope: str, types: Mapping
                 raise ValueError(f"{file}: {scope[1:]}.{field.name} has an unknown type {field.type_name}")
             field.type_name = full_name
             if not field.type:
-                field.type = types[full_name]  # type: ignore[assignment]
+                field.type = types[full_name]
     for nested in message.nested_type:
         _resolve(nested, f"{scope}.{nested.name}", types, file)
 

@@ -61,7 +61,7 @@ class ProtobufSchema:
             if dependency is None:
                 raise ValueError(f"{file.name} imports {name!r}, which is not there")
             self._add(dependency, files, standard, added)
-        self._pool.Add(file)  # type: ignore[attr-defined]
+        self._pool.Add(file)
 
     @classmethod
     def from_text(cls, name: str, text: str, imports: Mapping[str, str] | None = None) -> ProtobufSchema:
@@ -120,7 +120,8 @@ class ProtobufSchema:
             json_format.ParseDict(content, message)
         except (json_format.ParseError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"not a {type_name or self.main_type} message: {error}") from None
-        return message.SerializeToString()
+        encoded: bytes = message.SerializeToString()
+        return encoded
 
 
 def _standard_files() -> dict[str, descriptor_pb2.FileDescriptorProto]:
