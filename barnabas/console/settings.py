@@ -39,5 +39,9 @@ class Settings:
     """Further names under which the console is addressed."""
     is_in_container: bool = False
     """Whether the address is the container's, reached by whom its port is published to."""
+    schema_files: tuple[str, ...] = ()
+    """Avro and Protobuf schemas of messages: .avsc, .proto, .desc."""
+    schema_registry: str | None = None
+    """The address of a Schema Registry."""
     timeout_s: float = 10.0
     """How long a page waits for brokers, seconds."""

@@ -9,6 +9,7 @@ from barnabas.console.screens import configs, figures, lab, overview, pipelines,
 from barnabas.console.screens.access import acls, quotas, tokens, users
 from barnabas.console.screens.cluster import balance, brokers, partitions, quorum_and_disks
 from barnabas.console.screens.groups import listing, offsets, one
+from barnabas.console.screens.messages import browse, export, live, produce, records, schemas
 from barnabas.console.screens.topics import changes as topic_changes
 from barnabas.console.screens.topics import listing as topic_listing
 from barnabas.console.screens.topics import topic
@@ -32,6 +33,7 @@ class Screen:
 SCREENS = (
     Screen("Overview", "/overview", (overview, figures)),
     Screen("Topics", "/topics", (topic_listing, topic, topic_changes)),
+    Screen("Messages", "/messages", (browse, records, live, export, produce, schemas)),
     Screen("Groups", "/groups", (listing, one, offsets)),
     Screen("Transactions", "/transactions", (transactions,)),
     Screen("Cluster", "/cluster", (brokers, partitions, balance, quorum_and_disks)),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections import deque
-from math import inf
 from types import SimpleNamespace
 from typing import Any
 
