@@ -204,7 +204,10 @@ class BackgroundJobs:
         parts = (broker.loop, broker.config, broker.log_dirs, broker.log_dir_failures, broker.partitions)
         while True:
             try:
-                await LogCleaner(*parts).run()
+                cleaner = LogCleaner(*parts)
+                if broker.meter is not None:
+                    broker.meter.cleaner = cleaner
+                await cleaner.run()
                 return
             except Exception:
                 logger.exception("The log cleaner failed. It is started again")

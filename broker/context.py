@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME, BROKER_RACK, REQUEST_TIMEOUT_MS
+from barnabas.broker.config.keys.own import METRICS_LABELS_MAX, METRICS_LISTENER
 from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.coord.cluster.delta import QUOTAS
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.metadata import Metadata
     from barnabas.broker.metadata.producer_ids import ProducerIds
     from barnabas.broker.metrics.client_metrics import ClientMetrics
+    from barnabas.broker.metrics.meter import Meter
     from barnabas.broker.net.client.inter_broker import InterBroker
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.encoded_response import EncodedResponse
@@ -115,6 +117,12 @@ class Broker:
         """The quotas of addresses."""
         self.on_quotas: list[Callable[[], None]] = []
         """Called when quotas have changed."""
+        self.meter: Meter | None = None
+        """Counts for the listener of metrics; None without one."""
+        if config[METRICS_LISTENER] is not None:
+            from barnabas.broker.metrics.meter import Meter
+
+            self.meter = Meter(self.loop.now, config[METRICS_LABELS_MAX])
         self.is_stopping = False
         self.on_halt: Callable[[], None] | None = None
         """Called when the broker cannot continue; `halt_reason` is the reason."""

@@ -201,6 +201,10 @@ class Server:
         broker = self.broker
         dispatch = self.dispatcher(broker, self.kind).dispatch
         self.reactor = Reactor(broker.loop, self._limits_at_start(), dispatch, self._threads)
+        self.reactor.meter = broker.meter
+        if broker.meter is not None:
+            broker.meter.reactor = self.reactor
+            self._threads.on_waited = broker.meter.disk_waits.add
         broker.metadata.on_config_change.append(lambda _changed: self._apply_limits())
         broker.on_quotas.append(self._apply_quotas_of_addresses)
         self._apply_quotas_of_addresses()
@@ -285,7 +289,7 @@ class Server:
             if self._ip_rates is None:
                 self._ip_rates = IpRates(self.config, self.broker.loop.now, self._threads)
             self._ip_rates.follow(rates)
-            self.reactor.ip_throttle_s = self._ip_rates.throttle_s if rates else None
+            self.reactor.admission.ip_throttle_s = self._ip_rates.throttle_s if rates else None
 
     def _limits_at_start(self) -> Limits:
         return connection_limits(self.config, look_up(named_hosts(self.config)))
@@ -296,10 +300,9 @@ class Server:
         nursery.start_soon(self.broker.loop.timers.run)
         nursery.start_soon(BackgroundJobs(self.broker, self.reactor).run)
         if self._metrics_socket is not None:
-            from barnabas.broker.metrics.listener import run_metrics_listener
+            from barnabas.broker.exporter.listener import run_metrics_listener
 
-            broker, count = self.broker, lambda: self.reactor.connection_count
-            shown = (broker.load, broker.client_metrics, count, self._listeners)
+            shown = (self.broker, self._listeners, self.reactor.admission.connection_counts)
             nursery.start_soon(run_metrics_listener, self._metrics_socket, *shown)
 
     def _bind(self) -> None:
@@ -514,7 +517,7 @@ class Server:
 
     def leave(self) -> None:
         """Stop listening at the address, to `move` to another one."""
-        self.reactor.stop_accepting()
+        self.reactor.acceptor.close()
         self._listeners.clear()
         self.addresses.clear()
 
@@ -549,7 +552,7 @@ class Server:
         if self._member is not None:
             await self._member.leave()
         broker.is_stopping = True
-        self.reactor.stop_accepting()
+        self.reactor.acceptor.close()
         if "broker" in self.config.roles:
             broker.transaction_coordinators.stop()
             broker.share_coordinators.stop()

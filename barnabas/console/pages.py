@@ -65,7 +65,13 @@ def number(count: float | None) -> str:
     """A number with separators of thousands: a thin space that does not break."""
     if count is None:
         return "–"
-    text = f"{count:,}" if isinstance(count, int) else f"{count:,.1f}" if abs(count) < 100 else f"{count:,.0f}"
+    text = (
+        f"{count:,.0f}"
+        if isinstance(count, int) or not count
+        else f"{count:,.1f}"
+        if abs(count) < 100
+        else f"{count:,.0f}"
+    )
     return text.replace(",", "\u202f")
 
 

@@ -61,7 +61,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_few_elements", "_max_elements", "_routes", "_small")
+    __slots__ = ("_admits", "_broker", "_countdown", "_few_elements", "_max_elements", "_routes", "_small")
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -73,6 +73,7 @@ class Dispatcher:
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._few_elements = min(FEW_ELEMENTS, self._max_elements)
         self._small = min(LARGE_REQUEST_BYTES, self._max_elements)  # a request of fewer bytes has fewer elements
+        self._countdown = None if broker.meter is None else broker.meter.countdown
         self._admits: Callable[..., bool] | None = None  # imported when the first client authenticates
 
     def dispatch(self, connection: Connection, frame: memoryview) -> None:  # noqa: C901 - inlined
@@ -93,6 +94,11 @@ class Dispatcher:
             route, frame, client_id_size = _new_route(
                 self._routes, api_key, api_version, correlation_id, frame, client_id_size
             )
+        if (countdown := self._countdown) is not None:
+            left = countdown[api_key] = countdown[api_key] - 1
+            if not left:
+                self._dispatch_timed(connection, frame, api_key)
+                return
         position = 10
         client_id = None
         if client_id_size >= 0:
@@ -140,6 +146,14 @@ class Dispatcher:
             _begin(large.serve(frame, position), route, large, context)
         else:
             _serve(route, request, context)
+
+    def _dispatch_timed(self, connection: Connection, frame: memoryview, api_key: int) -> None:
+        """Serve a request whose times are taken: it is dispatched again."""
+        meter = self._broker.meter
+        assert meter is not None
+        began, weight = meter.begins(api_key)
+        self.dispatch(connection, frame)
+        meter.handled(api_key, began, weight, connection)
 
     def _parse(self, route: Route, frame: memoryview, position: int, client_id: str | None) -> Message | None:
         """The request of a frame; `position` is the one after the client id. None: it is parsed between the turns."""
@@ -226,6 +240,8 @@ def _deliver(route: Route, request: Message | LargeRequest, context: RequestCont
     assert waited is not None  # a cancelled task does not deliver
     if waited.has_paused and isinstance(outcome, Message) and type(outcome) is not EncodedResponse:
         deliver = partial(_deliver, route, request, context)
+        if connection.count_errors is not None and route.first_error(outcome):
+            connection.count_errors(route, outcome)
         encoding = Task(encode_in_steps(route, outcome), context.broker.loop.slices, deliver)
         encoding.send_before_close = waited.send_before_close
         connection.delayed = encoding
@@ -233,6 +249,8 @@ def _deliver(route: Route, request: Message | LargeRequest, context: RequestCont
         return
     connection.delayed = None
     connection.last_active = connection.clock()  # idle time counts from the response
+    if context.broker.meter is not None:
+        context.broker.meter.waited(context.api_key, connection.last_active - context.now)
     if context.usage is not None:
         context.usage.resume()
     try:
@@ -298,7 +316,12 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
         connection.out.append(response)
         connection.out_bytes += len(response)
         return
-    chunks = response.chunks if type(response) is EncodedResponse else route.response_codec.build(response)  # type: ignore[arg-type]
+    if type(response) is EncodedResponse:
+        chunks = response.chunks
+    else:
+        chunks = route.response_codec.build(response)  # type: ignore[arg-type]
+        if connection.count_errors is not None and route.first_error(response):
+            connection.count_errors(route, response)
     if len(chunks) == 1:
         body: bytes = chunks[0]  # type: ignore[assignment]
         if route.response_is_flexible:
@@ -313,7 +336,7 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
     is_joined = True
     for chunk in chunks:
         size += len(chunk)
-        if not isinstance(chunk, IN_MEMORY):
+        if type(chunk) is not bytes and not isinstance(chunk, IN_MEMORY):
             chunk = _in_memory(chunk)
             is_joined = is_joined and isinstance(chunk, IN_MEMORY)
         parts.append(chunk)

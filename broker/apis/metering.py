@@ -76,7 +76,13 @@ def respond_metered(
     respond(_telling(response, throttle_ms, route) if throttle_ms else response)
     usage.finish()
     if throttle_ms:
-        mute(context.connection, context.broker.loop, throttle_ms)
+        _throttle(context, throttle_ms)
+
+
+def _throttle(context: RequestContext, throttle_ms: int) -> None:
+    if context.broker.meter is not None:
+        context.broker.meter.throttle(context.api_key, throttle_ms)
+    mute(context.connection, context.broker.loop, throttle_ms)
 
 
 def unanswered(context: RequestContext) -> None:
@@ -85,7 +91,7 @@ def unanswered(context: RequestContext) -> None:
     assert usage is not None
     throttle_ms = usage.produce_throttle_ms()
     if throttle_ms:
-        mute(context.connection, context.broker.loop, throttle_ms)
+        _throttle(context, throttle_ms)
 
 
 def throttle_of(usage: Usage, api_key: int, response: Message) -> int:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Message)
 H = TypeVar("H", bound="Handler")
-HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | None] | bytes | None"
+HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | bytes | None] | bytes | None"
 Handler = Callable[["RequestContext", Any], HandlerOutcome]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
 ServeUsual = Callable[["Broker", "Connection", memoryview, int, int], Any]
@@ -291,6 +291,7 @@ class Route:
     __slots__ = (
         "api_key",
         "api_version",
+        "first_error",
         "handler",
         "name",
         "on_error",
@@ -316,12 +317,18 @@ class Route:
         self.request_codec = request_class.codec(api_version)
         self.response_codec = response_class.codec(api_version)
         self.response_class = response_class
+        self.first_error: Callable[[Any], int] = _may_have_errors
+        """Returns an error code in a response, 0 if it has none; metrics replace it by one that knows the class."""
         self.request_is_flexible = request_header_version(api_key, api_version) >= 2
         self.response_is_flexible = response_header_version(api_key, api_version) >= 1
 
     def error_response(self, request: Message, error: KafkaError) -> Message | None:
         """The response for an error of the whole request, or None if it has no `error_code`."""
         return _error_response(self.response_class, self.on_error, request, error)
+
+
+def _may_have_errors(_: object) -> int:
+    return 1
 
 
 def _handler(api_key: ApiKey, listener: str) -> _Served:

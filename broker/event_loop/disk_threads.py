@@ -7,6 +7,7 @@ Tests and simulations replace it by an executor that they control.
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -27,7 +28,9 @@ class DiskThreads:
     """Threads that wait for disks, and a pipe that wakes the reactor, which may be waiting outside of trio."""
 
     def __init__(self) -> None:
-        self._done: deque[tuple[Callable[[Exception | None], None], Exception | None]] = deque()
+        self._done: deque[tuple[Callable[[Exception | None], None], Exception | None, float]] = deque()
+        self.on_waited: Callable[[float], None] | None = None
+        """Called with the time that each work has taken, seconds; for metrics."""
         self._running = 0
         self._read_end, self._write_end = os.pipe()  # not inherited; pipe2 is not on every system
         os.set_blocking(self._read_end, False)
@@ -38,11 +41,12 @@ class DiskThreads:
 
         def run() -> None:
             failure = None
+            began = 0.0 if self.on_waited is None else time.monotonic()
             try:
                 work()
             except Exception as error:
                 failure = error
-            self._done.append((then, failure))
+            self._done.append((then, failure, began and time.monotonic() - began))
             os.write(self._write_end, b"\0")
 
         trio.lowlevel.start_thread_soon(run, _ignore, "barnabas-disk")
@@ -65,7 +69,9 @@ class DiskThreads:
             pass
         while self._done:
             self._running -= 1
-            then, failure = self._done.popleft()
+            then, failure, seconds = self._done.popleft()
+            if self.on_waited is not None:
+                self.on_waited(seconds)
             call_guarded("What follows work in a thread", then, failure)
 
     def close(self) -> None:

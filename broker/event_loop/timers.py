@@ -43,7 +43,8 @@ class Timers:
     def __init__(self, now: Callable[[], float], after_firing: Callable[[], None] | None = None) -> None:
         """`now` is the monotonic clock, seconds; `after_firing` runs once after each round of callbacks."""
         self._now = now
-        self._heap: list[tuple[float, int, Timer]] = []
+        self.heap: list[tuple[float, int, Timer]] = []
+        """Deadlines with their timers, the earliest first; cancelled ones too."""
         self._tie = count()
         self._scope: trio.CancelScope | None = None
         self.after_firing = after_firing
@@ -51,14 +52,14 @@ class Timers:
     def at(self, deadline: float, callback: Callable[[], None]) -> Timer:
         """Call `callback` as soon as the clock has reached `deadline`."""
         timer = Timer(deadline, callback)
-        heapq.heappush(self._heap, (deadline, next(self._tie), timer))
+        heapq.heappush(self.heap, (deadline, next(self._tie), timer))
         if self._scope is not None and deadline < self._scope.deadline:
             self._scope.deadline = deadline
         return timer
 
     def fire(self, now: float) -> int:
         """Run the callbacks due at `now`, for `FIRE_S` at most; returns their number. Other due callbacks stay due."""
-        heap = self._heap
+        heap = self.heap
         fired = 0
         end = self._now() + FIRE_S
         while heap and heap[0][0] <= now:
@@ -79,20 +80,15 @@ class Timers:
 
     def next_deadline(self) -> float:
         """The earliest deadline of a timer that is not cancelled, or infinity."""
-        heap = self._heap
+        heap = self.heap
         while heap and heap[0][2].callback is None:
             heapq.heappop(heap)
         return heap[0][0] if heap else inf
-
-    def is_due(self, now: float) -> bool:
-        """Whether a deadline has passed that the task has not handled yet."""
-        heap = self._heap
-        return bool(heap) and heap[0][0] <= now
 
     async def run(self) -> None:
         """Run callbacks at their deadlines until cancelled."""
         while True:
             with trio.CancelScope(deadline=self.next_deadline()) as self._scope:
-                await trio.sleep(inf)
+                await trio.sleep_forever()
             self._scope = None  # timers added by callbacks are seen by the next round
             self.fire(self._now())

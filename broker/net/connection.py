@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.net.frame_buffers import FIRST_BUFFER_BYTES
@@ -60,6 +60,19 @@ class Waiting(Protocol):
         """End the wait: the client has disconnected."""
 
 
+class Meter(Protocol):
+    """What counts turns and errors for metrics."""
+
+    turns: list[float]
+    """The lengths of turns, seconds; `count_turns` is called when there are some."""
+
+    def count_turns(self) -> None:
+        """Count the turns in the list, and empty it."""
+
+    def count_errors(self, route: Any, response: Any) -> None:
+        """Count the errors in a response."""
+
+
 class Connection:
     """The server's side of one connection."""
 
@@ -75,6 +88,7 @@ class Connection:
         "authenticator",
         "client_software",
         "clock",
+        "count_errors",
         "delayed",
         "dispatch",
         "granted_topics",
@@ -110,11 +124,12 @@ class Connection:
         clock: Callable[[], float],
         security_protocol: str = "PLAINTEXT",
         on_refused: Callable[[Connection, ProtocolError], None] | None = None,
+        count_errors: Callable[..., None] | None = None,
     ) -> None:
         """`dispatch` serves one frame; `on_output` is called when there is something to send outside of a read.
 
         `on_refused` is called with a frame's error that is found after `dispatch`, which raises the others.
-        `clock` is the monotonic clock, seconds.
+        `clock` is the monotonic clock, seconds. `count_errors` takes the route and the response that has errors.
         """
         self.dispatch = dispatch
         self.listener = listener
@@ -130,6 +145,7 @@ class Connection:
         ] = []  # called once, after the task of the request that waits was cancelled
         self.on_authenticated: Callable[[Connection], None] | None = None  # called once
         self.clock = clock
+        self.count_errors = count_errors  # for metrics
         self.now = self.last_active = self._share_end = clock()
         self.out: deque[Chunk] = deque()
         self.out_bytes = 0

@@ -62,7 +62,8 @@ class ConnectionQuotas:
     """Counts connections and checks them against the limits."""
 
     def __init__(self, limits: Limits, now: float) -> None:
-        self._of_listener: Counter[str] = Counter()
+        self.of_listener: Counter[str] = Counter()
+        """The number of open connections by listener."""
         self._of_ip: Counter[str] = Counter()
         self._total = 0
         self._rate = _Rate()
@@ -92,7 +93,7 @@ class ConnectionQuotas:
             return None
         limits = self._limits
         own = self._own(listener)
-        if self._of_listener[listener] >= own.max_connections:
+        if self.of_listener[listener] >= own.max_connections:
             return inf, f"max.connections={own.max_connections} of the listener"
         is_exempt = listener == limits.inter_broker_listener
         if self._total >= limits.max_connections and not is_exempt:
@@ -127,14 +128,14 @@ class ConnectionQuotas:
     def opened(self, listener: str, host: str) -> bool:
         """Count a connection; True if another listener's must be closed, since the broker now has too many."""
         self._total += 1
-        self._of_listener[listener] += 1
+        self.of_listener[listener] += 1
         self._of_ip[host] += 1
         return self._total > self._limits.max_connections
 
     def closed(self, listener: str, host: str) -> None:
         """Stop counting a connection."""
         self._total -= 1
-        self._of_listener[listener] -= 1
+        self.of_listener[listener] -= 1
         self._of_ip[host] -= 1
         if not self._of_ip[host]:
             del self._of_ip[host]

@@ -23,12 +23,15 @@ class HttpConnection:
         self.http: Final = h11.Connection(h11.SERVER, max_incomplete_event_size=most_head_bytes)
         self.has_ended = False
         """Whether the client sends nothing more."""
+        self._is_head = False  # whether the request is a HEAD, whose response has no body
 
     async def next_event(self) -> Any:
         """The next event of the client's request. h11.RemoteProtocolError if it is not HTTP."""
         while True:
             event = self.http.next_event()
             if event is not h11.NEED_DATA:
+                if isinstance(event, h11.Request):
+                    self._is_head = event.method == b"HEAD"
                 return event
             if self.http.they_are_waiting_for_100_continue:
                 await self.send(h11.InformationalResponse(status_code=100, headers=[]))
@@ -44,4 +47,4 @@ class HttpConnection:
         """Send a whole response."""
         length = ("Content-Length", str(len(body)))
         response = h11.Response(status_code=status.value, reason=status.phrase, headers=[*headers, length])
-        await self.send(response, h11.Data(data=body), h11.EndOfMessage())
+        await self.send(response, h11.Data(data=b"" if self._is_head else body), h11.EndOfMessage())

@@ -31,14 +31,12 @@ import trio
 from barnabas.broker.event_loop.guarded import call_guarded
 from barnabas.broker.event_loop.limited_log import LimitedLog
 from barnabas.broker.net.acceptor import Acceptor, Listener
+from barnabas.broker.net.admission import Admission, plain_host
 from barnabas.broker.net.channel import TURN_BYTES, Channel
-from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection
-from barnabas.broker.net.connection_quotas import ConnectionQuotas
-from barnabas.broker.net.frame_buffers import FrameBuffers
+from barnabas.broker.net.connection import EXPENSIVE_S, SHARE_S, Connection, Meter
 from barnabas.broker.net.page_cache import ReadAhead
 from barnabas.broker.net.polling.poller import CLOSED, READ, WRITE
 from barnabas.broker.net.polling.poller_choice import FastestPoller
-from barnabas.broker.net.unauthenticated import Unauthenticated
 from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
     from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.limits import Limits
     from barnabas.broker.net.polling.poller import Poller
-    from barnabas.broker.net.refused_sockets import RefusedSockets
 
 logger = logging.getLogger("kafka.network.SocketServer")
 
@@ -94,15 +91,17 @@ class Reactor:
         self._limits = limits
         self._dispatch = dispatch
         self._poller: Poller = FastestPoller()
-        self._quotas = ConnectionQuotas(limits, loop.now())
-        self.ip_throttle_s: Callable[[str], float] | None = None
-        """Counts a new connection of an address: in how many seconds it is to be closed, 0 if it is to be served."""
-        self._refused: RefusedSockets | None = None
-        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self._hold)
-        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
-        self._buffers = FrameBuffers(limits.max_queued_bytes)
-        self._unauthenticated = Unauthenticated(loop, limits, lambda late: self._close(self._channels[late]))
+        self.poller = self._poller  # `Outgoing` adds its own sockets
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
+        self.admission = Admission(
+            loop,
+            limits,
+            self._refusals,
+            lambda late: self._close(self._channels[late]),
+            lambda: self.acceptor.release_held(),  # noqa: PLW0108 - it is made below
+        )
+        self.acceptor = Acceptor(loop, self._poller, self._admit, lambda: len(self._channels), self.admission.hold)
+        self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._read_ahead = ReadAhead(disk)
         self._channels: dict[Connection, Channel] = {}
         self._to_flush: deque[Channel] = deque()
@@ -113,36 +112,23 @@ class Reactor:
         self._served_at = 0.0  # when the requests of the last turn were handled
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
-        self.observe: Callable[[Connection], None] | None = None
-        """Called with each new connection, which it may have pass by replacing `dispatch` and `on_output`."""
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
-        self.on_close: list[Callable[[], None]] = []
-        """Called when `run` ends, before the poller is closed."""
-        self.linger_s = LINGER_S
-        """How long it polls for the next event after one; 0 where the thread serves other brokers too."""
-
-    @property
-    def connection_count(self) -> int:
-        """The number of open connections."""
-        return len(self._channels)
+        self.on_close: list[Callable[[], None]] = []  # called when `run` ends
+        self.turn_began = loop.now()  # of the current turn, or the last one
+        self.on_sent: Callable[[], None] | None = None  # called when responses were sent
+        self.meter: Meter | None = None  # set before the first turn
+        self.linger_s = LINGER_S  # how long it polls after an event; 0 where the thread serves other brokers too
 
     @property
     def connections(self) -> Collection[Connection]:
         """The open connections."""
         return self._channels
 
-    @property
-    def poller(self) -> Poller:
-        """The poller of the sockets; `Outgoing` adds its own."""
-        return self._poller
-
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits of connections; open ones stay open. All other limits are fixed at the start."""
         self._limits = limits
-        self._quotas.set_limits(limits, self._loop.now())
-        self._unauthenticated.set_limits(limits)
-        self.acceptor.release_held()
+        self.admission.set_limits(limits)
 
     def listen(self, listener: Listener) -> None:
         """Serve a socket that is already bound and listening."""
@@ -155,10 +141,11 @@ class Reactor:
     async def run(self) -> None:
         """Serve until cancelled."""
         clock = self._loop.now
-        timers = self._loop.timers
+        heap = self._loop.timers.heap  # looked at for every request
         next_checkpoint = clock() + CHECKPOINT_S
         linger_s = 0.0
         rotates = True
+        meter = self.meter
         try:
             while True:
                 try:
@@ -173,7 +160,9 @@ class Reactor:
                     continue
                 linger_s = self.linger_s
                 now = self._served_at
-                is_due = now >= next_checkpoint or timers.is_due(now)
+                if meter is not None:
+                    meter.turns.append(clock() - self.turn_began)
+                is_due = now >= next_checkpoint or (heap and heap[0][0] <= now)
                 if is_due and rotates and self._rotation:
                     rotates = False  # a turn more: requests wait for the rotation or for other tasks, not for both
                     continue
@@ -181,6 +170,8 @@ class Reactor:
                 if is_due:
                     await trio.lowlevel.checkpoint()
                     next_checkpoint = clock() + CHECKPOINT_S
+                    if meter is not None:
+                        meter.count_turns()
         finally:
             self._close_all()
 
@@ -188,11 +179,6 @@ class Reactor:
         with trio.CancelScope() as self._sleep:
             await trio.lowlevel.wait_readable(self._poller.fileno())
         self._sleep = None
-
-    def _wake(self) -> None:
-        """End the wait of `run`: there is work that the poller does not report."""
-        if self._sleep is not None:
-            self._sleep.cancel()
 
     def turn(self, linger_s: float = 0.0, *, rotates: bool = True) -> bool:
         """Serve ready sockets, for `TURN_S` and one request more, then the rotation; False if nothing was ready.
@@ -215,8 +201,7 @@ class Reactor:
                 loop.is_gathering = len(events) > 1
                 self._serve(events)
                 loop.is_gathering = False
-                if loop.gathered:
-                    loop.write_gathered()
+                loop.write_gathered()
             if loop.callbacks:
                 loop.end_turn()
             self._send_queued()
@@ -224,6 +209,8 @@ class Reactor:
                 self._serve_rotation()
                 self._loop.end_turn()
                 self._send_queued()
+            if self.on_sent is not None:
+                self.on_sent()
         finally:
             self._in_turn = loop.is_gathering = False
         return True
@@ -236,7 +223,7 @@ class Reactor:
         if target.is_heavy or target.is_suspect or target.busy_visits:
             return False
         clock = self._loop.now
-        now = clock()
+        now = self.turn_began = clock()
         self._is_crowded = False
         self._share_s = SHARE_S
         self._read(target, now)
@@ -248,7 +235,7 @@ class Reactor:
     def _serve(self, events: list[tuple[object, int]]) -> None:
         """Serve events for `TURN_S`; the others are kept for the next turn."""
         clock = self._loop.now
-        now = clock()
+        now = self.turn_began = clock()
         end = now + TURN_S
         crowd = self._ready + len(self._rotation)
         self._is_crowded = crowd > FEW
@@ -284,16 +271,12 @@ class Reactor:
             if channel.is_heavy or channel.busy_visits:
                 self._rotate(channel)
                 return False
-            if channel.is_suspect:
-                self._weigh(channel, now)
-            else:
-                self._read(channel, now)
+            (self._weigh if channel.is_suspect else self._read)(channel, now)
         return True
 
     def _serve_other(self, target: object) -> None:
         """Serve a listener, or a descriptor that was given to `watch`."""
-        if self._loop.gathered:
-            self._loop.write_gathered()
+        self._loop.write_gathered()
         try:
             if isinstance(target, Listener):
                 self.acceptor.accept(target)
@@ -353,28 +336,14 @@ class Reactor:
             self._send_queued()
         finally:
             self._in_turn = False
-        if self._to_flush or self._rotation:
-            self._wake()
+        if (self._to_flush or self._rotation) and self._sleep is not None:
+            self._sleep.cancel()  # `run` waits, and this is work that the poller does not report
 
     # -- accepting
 
-    def _hold(self, listener: Listener, now: float) -> tuple[float, str] | None:
-        """For how long a listener must not accept a connection now, and because of which limit; None if it may."""
-        held = self._quotas.hold(listener.name, now)
-        return self._unauthenticated.hold(now) if held is None and listener.authenticates else held
-
     def _admit(self, listener: Listener, accepted: SocketType, peer: tuple[str, int]) -> None:
-        host = _plain(peer[0])
-        quotas = self._quotas
-        quotas.accepted(listener.name)
-        if self.ip_throttle_s is not None and (wait_s := self.ip_throttle_s(host)):
-            self._close_later(accepted, wait_s)
-            return
-        if not quotas.allows(host):
-            limit = quotas.limit_of(host)
-            text = "Refused a connection from %s: max.connections.per.ip=%d is reached"
-            self._refusals.line(host, text, host, limit)
-            accepted.close()
+        host = plain_host(peer[0])
+        if not self.admission.admits(listener, accepted, host):
             return
         accepted.setblocking(False)
         local_host, local_port = listener.local_address(accepted)
@@ -382,52 +351,24 @@ class Reactor:
             listener.dispatch or self._dispatch,
             listener=listener.name,
             peer=(host, peer[1]),
-            local=(_plain(local_host), local_port),
+            local=(plain_host(local_host), local_port),
             max_frame_bytes=self._limits.max_frame_bytes,
-            buffers=self._unauthenticated.buffers if listener.authenticates else self._buffers,
+            buffers=self.admission.buffers_of(listener),
             on_output=self._on_output,
             clock=self._loop.now,
             security_protocol=listener.protocol,
             on_refused=self._on_refused,
+            count_errors=None if self.meter is None else self.meter.count_errors,
         )
         if listener.prepare is not None:
             listener.prepare(connection)
-        if self.observe is not None:
-            self.observe(connection)
         if listener.tls is None:
             channel = Channel(accepted, connection, self._read_ahead)
         else:
             channel = listener.tls.channel(accepted, connection, self._read_ahead, self._rotate)
         self._poller.register(channel.fd, READ, channel)
         self._channels[connection] = channel
-        if listener.authenticates:
-            connection.on_authenticated = self._on_authenticated
-            self._unauthenticated.add(connection)
-        if quotas.opened(listener.name, host):
-            self._close_idlest(listener.name)
-
-    def _on_authenticated(self, connection: Connection) -> None:
-        self._unauthenticated.remove(connection)
-        connection.use_buffers(self._buffers)
-        self.acceptor.release_held()
-
-    def _close_later(self, accepted: SocketType, wait_s: float) -> None:
-        """Close a connection of an address that connects too fast, in `wait_s` seconds."""
-        if self._refused is None:
-            from barnabas.broker.net.refused_sockets import RefusedSockets
-
-            self._refused = RefusedSockets(self._loop)
-        self._refused.close_later(accepted, wait_s)
-
-    def _close_idlest(self, inter_broker: str) -> None:
-        """Close the connection of another listener that was idle for the longest time: this one is exempt."""
-        others = [connection for connection in self._channels if connection.listener != inter_broker]
-        if others:
-            idlest = min(others, key=lambda connection: connection.last_active)
-            peer = (idlest.peer_host, idlest.peer_port)
-            text = "Closing the idlest connection, from %s:%d: max.connections is reached"
-            self._refusals.line(idlest.peer_host, text, *peer)
-            self._close(self._channels[idlest])
+        self.admission.opened(listener, connection, self._channels)
 
     # -- reading
 
@@ -443,8 +384,8 @@ class Reactor:
             connection.resume(now)
         except Exception as error:
             self._failed(channel, error)
-            return
-        self._queue(channel)
+        else:
+            self._queue(channel)
 
     def _read(self, channel: Channel, now: float) -> None:
         """Read and handle requests. The end of the stream is read behind the last one, as in Kafka: a peer that has
@@ -452,27 +393,16 @@ class Reactor:
         connection = channel.connection
         if connection.is_closing or (connection.partial is not None and not connection.wants_data):
             return  # an event from before it stopped reading
-        budget = TURN_BYTES
+        begun = connection.partial
         try:
-            while budget > 0:
-                space = None if connection.partial is None else connection.space()
-                if space is None:
-                    count = channel.socket.recv_into(self._scratch)
-                    if not count:
-                        connection.is_closing = True
-                        break
-                    connection.receive(self._scratch[:count], now, self._share_s)
-                    if connection.partial is None or connection.space() is None:
-                        break
-                    budget -= count
-                else:
-                    count = channel.socket.recv_into(space)
-                    space.release()
-                    if not count:
-                        connection.is_closing = True
-                        break
-                    connection.filled(count, now, self._share_s)
-                    budget -= count
+            if begun is not None:
+                self._read_partial(channel, now, TURN_BYTES)
+            elif count := channel.socket.recv_into(self._scratch):
+                connection.receive(self._scratch[:count], now, self._share_s)
+                if connection.partial is not None and connection.space() is not None:
+                    self._read_partial(channel, now, TURN_BYTES - count)
+            else:
+                connection.is_closing = True
         except BlockingIOError:
             pass
         except Exception as error:
@@ -482,6 +412,24 @@ class Reactor:
             channel.is_queued = True
             self._to_flush.append(channel)
 
+    def _read_partial(self, channel: Channel, now: float, budget: int) -> None:
+        """Read the rest of a frame that has begun, and what follows it, for about `budget` bytes."""
+        connection = channel.connection
+        while budget > 0:
+            space = None if connection.partial is None else connection.space()
+            count = channel.socket.recv_into(self._scratch if space is None else space)
+            if not count:
+                connection.is_closing = True
+                return
+            if space is None:
+                connection.receive(self._scratch[:count], now, self._share_s)
+                if connection.partial is None or connection.space() is None:
+                    return
+            else:
+                space.release()
+                connection.filled(count, now, self._share_s)
+            budget -= count
+
     def _failed(self, channel: Channel, error: Exception) -> None:
         """Close a connection because of an error of its peer, of its socket, or a bug."""
         connection = channel.connection
@@ -489,19 +437,16 @@ class Reactor:
             self._refuse(channel, error)
             return
         if not isinstance(error, OSError):
-            peer = (connection.peer_host, connection.peer_port)
-            logger.error("The connection from %s:%d failed", *peer, exc_info=error)
+            logger.error("The connection from %s:%d failed", connection.peer_host, connection.peer_port, exc_info=error)
         self._close(channel)
 
     def _on_refused(self, connection: Connection, error: ProtocolError) -> None:
         """Close a connection because its peer has sent something invalid."""
-        channel = self._channels.get(connection)
-        if channel is not None:
+        if (channel := self._channels.get(connection)) is not None:
             self._refuse(channel, error)
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
-        if self._loop.gathered:
-            self._loop.write_gathered()
+        self._loop.write_gathered()
         connection = channel.connection
         peer = (connection.peer_host, connection.peer_port)
         self._refusals.line(connection.peer_host, "Closing the connection from %s:%d: %s", *peer, error)
@@ -516,8 +461,7 @@ class Reactor:
 
     def _on_output(self, connection: Connection) -> None:
         """A connection has something to send, or can go on reading."""
-        channel = self._channels.get(connection)
-        if channel is None:
+        if (channel := self._channels.get(connection)) is None:
             return
         self._queue(channel)
         if not self._in_turn:
@@ -556,15 +500,17 @@ class Reactor:
     def _send(self, channel: Channel) -> int:
         """Send what a channel's socket takes; how long that takes, as a number of bytes."""
         channel.is_queued = False
-        if channel.connection.is_closed:
+        connection = channel.connection
+        if connection.is_closed:
             return 0
         try:
             weight = _SEND_BASE_BYTES + channel.flush()
-            self._settle(channel)
+            if connection.partial is not None or connection.is_closing or connection.out or channel.interest != READ:
+                self._settle(channel)
+            return weight
         except Exception as error:
             self._failed(channel, error)
             return 0
-        return weight
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
@@ -593,9 +539,7 @@ class Reactor:
         if self._channels.pop(connection, None) is None:
             return
         self._poller.unregister(channel.fd)
-        self._unauthenticated.remove(connection)
-        self._quotas.closed(connection.listener, connection.peer_host)
-        self.acceptor.release_held()
+        self.admission.closed(connection)
         channel.socket.close()
         if self._closed is not None and not self._channels:
             self._closed.set()
@@ -611,17 +555,13 @@ class Reactor:
         """
         oldest = now - self._limits.idle_s
         idle = [
-            channel
-            for connection, channel in self._channels.items()
+            connection
+            for connection in self._channels
             if connection.last_active <= oldest and not connection.has_delayed_response
         ]
-        for channel in idle:
-            self._close(channel)
+        for connection in idle:
+            self._close(self._channels[connection])
         return len(idle)
-
-    def stop_accepting(self) -> None:
-        """Close the listeners; the connections stay open."""
-        self.acceptor.close()
 
     def stop_reading(self) -> None:
         """Handle no further requests; responses that are ready are still sent."""
@@ -639,14 +579,8 @@ class Reactor:
     def _close_all(self) -> None:
         for close in self.on_close:
             call_guarded("Closing what the event loop polls", close)
-        self.stop_accepting()
-        if self._refused is not None:
-            self._refused.close()
+        self.acceptor.close()
+        self.admission.close()
         for channel in list(self._channels.values()):
             self._close(channel)
         self._poller.close()
-
-
-def _plain(host: str) -> str:
-    """An IPv4 address in its usual form, also when it was accepted by a dual-stack socket."""
-    return host.removeprefix("::ffff:") if "." in host else host

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.leader.follower_watch import FollowerWatch
     from barnabas.broker.replicas.leader.leader_state import Follower
     from barnabas.broker.replicas.leader.leading import Leading
+    from barnabas.broker.replicas.leader.tally import Tally
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.append.batch_check import Origin
     from barnabas.storage.append.offset_assignment import AppendInfo
@@ -57,9 +58,11 @@ class Partition:
         "_on_failure",
         "_waking",
         "adding_replicas",
+        "appends",
         "bytes_appended",
         "committed_bytes",
         "end_waiters",
+        "fetches",
         "flush_policy",
         "gathered",
         "has_peers",
@@ -78,6 +81,7 @@ class Partition:
         "partition_epoch",
         "removing_replicas",
         "replicas",
+        "tally",
         "topic",
         "topic_id",
         "waiters",
@@ -127,6 +131,8 @@ class Partition:
         self.adding_replicas: Sequence[int] = ()
         self.removing_replicas: Sequence[int] = ()
         self.bytes_appended = 0  # up to the high watermark, since the broker started
+        self.appends = self.fetches = 0  # since the broker started: appends as leader, and reads for fetches
+        self.tally: Tally | None = None  # only with a listener of metrics
         self.waiters: dict[object, Callable[[Partition], None]] = {}  # the key is the waiter itself
         self.end_waiters: dict[object, Callable[[Partition], None]] = {}  # followers, which read up to the log end
         self.watches: dict[FollowerWatch, PartitionKey] = {}  # of followers that wait for any change
@@ -149,7 +155,9 @@ class Partition:
         """
         if assigned.partition_epoch <= self.partition_epoch:
             return False
-        was_leader = self.is_leader
+        tally, was_leader, isr, epoch = self.tally, self.is_leader, len(self.isr), self.leader_epoch
+        if tally is not None:
+            tally.before_change(self)
         is_new_epoch = assigned.leader_epoch != self.leader_epoch
         has_changed = is_new_epoch or assigned.leader != self.leader_id
         self.leader_id = assigned.leader
@@ -168,6 +176,8 @@ class Partition:
             self._take_part(assigned, is_new_epoch=is_new_epoch, is_new_leader=not was_leader)
         if was_leader and not self.is_leader:
             self._resign()
+        if tally is not None:
+            tally.after_change(self, was_leader=was_leader, isr=isr, epoch=epoch, assigned=assigned)
         if has_changed:
             self._wake_all()
         return has_changed
@@ -322,6 +332,7 @@ class Partition:
             )
         except (KafkaError, OSError) as error:
             self._raise_not_written(error)
+        self.appends += 1
         self._appended(info, len(records))
         return info
 
@@ -334,6 +345,7 @@ class Partition:
             )
         except (KafkaError, OSError) as error:
             self._raise_not_written(error)
+        self.appends += 1
         if self.leading is None and self.flush_policy is None and not self.waiters:
             self.log.commit_all()
             self.bytes_appended += header.size
@@ -347,6 +359,7 @@ class Partition:
             self.log.append_checked(records, headers, leader_epoch=self.leader_epoch, now=self._loop.now())
         except (KafkaError, OSError) as error:
             self._raise_not_written(error)
+        self.appends += len(headers)
         self._committed_alone(len(records))
 
     def _raise_not_written(self, error: KafkaError | OSError) -> NoReturn:

@@ -21,7 +21,7 @@ from barnabas import __version__  # noqa: E402 - needs the path above
 
 SECTIONS = {
     "Use": [
-        "docs/testing", "docs/ci", "docs/docker", "docs/command-line", "docs/queues", "docs/pipeline",
+        "docs/console", "docs/testing", "docs/ci", "docs/docker", "docs/command-line", "docs/queues", "docs/pipeline",
         "docs/operations", "docs/securing", "docs/upgrading", "docs/migrating-from-compose",
         "docs/migrating-from-kafka", "docs/compatibility", "docs/skipped",
     ],

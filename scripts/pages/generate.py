@@ -326,12 +326,20 @@ def security_page() -> str:
     return format_page(page(GENERATED, _table))
 
 
+def metrics_page() -> str:
+    """`docs/reference/metrics.md`: the metrics of the broker."""
+    from scripts.pages.metrics import page
+
+    return format_page(page(GENERATED))
+
+
 PAGES: Final = {
     "reference/commands.md": command_line,
     "reference/keys.md": configuration,
     "reference/access.md": security_page,
     "reference/apis.md": compatibility,
     "reference/states.md": state_machines,
+    "reference/metrics.md": metrics_page,
     "reference/pipeline-keys.md": pipeline_keys,
 }
 """Every generated page, by its name under `docs/`."""

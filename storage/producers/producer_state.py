@@ -189,6 +189,18 @@ class ProducerState:
             return None
         return min([*self._ongoing.values(), *self._unreplicated])
 
+    @property
+    def open_count(self) -> int:
+        """The number of open transactions."""
+        return len(self._ongoing)
+
+    def has_late_transaction(self, before_ms: int) -> bool:
+        """Whether the producer of an open transaction has written nothing since `before_ms`."""
+        if not self._ongoing:
+            return False
+        producers = self.producers
+        return any(producers[producer_id].last_timestamp < before_ms for producer_id in self._ongoing)
+
     def stable_offset_after(self, completed: CompletedTransaction) -> int:
         """The last stable offset after a transaction: the start of the first other open one, or marker + 1."""
         return min(self._ongoing.values(), default=completed.last_offset + 1)

@@ -16,7 +16,7 @@ from barnabas.storage.segments.segment import Segment
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.batches.decompression import Source, decompressed_steps
-from barnabas.wire.batches.record_search import SearchedRecords
+from barnabas.wire.batches.record_search import SearchedRecords, first_record
 from barnabas.wire.batches.records import CODEC_MASK, HEADER_SIZE, BatchView
 
 IN_PLACE_UNITS: Final = 2_000
@@ -179,6 +179,11 @@ def _in_batch(
 ) -> Steps[OffsetAndTimestamp | None]:
     data = segment.read(header)
     codec = header.attributes & CODEC_MASK
+    if not codec and (first := first_record(data, header)) is not None:
+        offset, first_timestamp = first
+        if first_timestamp >= timestamp and offset >= start_offset:
+            budget.units -= 1
+            return OffsetAndTimestamp(offset, first_timestamp, header.partition_leader_epoch)
     max_record_size = log.config.max_decompressed_message_bytes if codec else _UNLIMITED
     search = SearchedRecords(BatchView(data), max_record_size)
     source = Source(memoryview(data)[HEADER_SIZE:])

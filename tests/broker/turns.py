@@ -58,9 +58,9 @@ class Turns:
 
     def connect(self) -> socket.socket:
         """A client's socket that the broker has accepted."""
-        before = self.reactor.connection_count
+        before = len(self.reactor.connections)
         peer = self.dial()
-        self.until(lambda: self.reactor.connection_count > before)
+        self.until(lambda: len(self.reactor.connections) > before)
         return peer
 
     def connect_served(self) -> socket.socket:
@@ -74,7 +74,7 @@ class Turns:
         """Take turns without moving the clock; returns the number of open connections."""
         for _ in range(count):
             self.reactor.turn()
-        return self.reactor.connection_count
+        return len(self.reactor.connections)
 
     def advance(self, seconds: float) -> int:
         """Move the clock, run the timers, and take turns."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.cli.serve.serving import Serving
 from tests.support.console.browser import Browser, open_browser
 from tests.support.console.running import RunningConsole, running_console
 from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.secured import Secured
+from tests.support.serving import Serving
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +32,14 @@ def controlled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCons
 
 
 @pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker with a listener of each security protocol, users and ACLs."""
+    secured_broker = Secured(tmp_path_factory.mktemp("secured"), "barnabas")
+    with secured_broker.server:
+        yield secured_broker
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """The browser, on no console."""
     with open_browser() as browser:
@@ -40,10 +49,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def browser(chromium: Browser, console: RunningConsole) -> Browser:
     """The browser, on the session's console, at a usual size."""
-    chromium.url = console.url
-    chromium.theme("light")
-    chromium.size(1280)
-    return chromium
+    return chromium.at(console.url)
 
 
 @pytest.fixture(scope="session")

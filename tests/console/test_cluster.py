@@ -147,10 +147,7 @@ def test_the_cluster_in_the_browser(
     chromium: Browser, of_three: RunningConsole, three: BarnabasCluster, topic: str
 ) -> None:
     create(three, topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
-    browser = chromium
-    browser.url = of_three.url
-    browser.theme("light")
-    browser.size(1280)
+    browser = chromium.at(of_three.url)
     browser.open("/cluster")
     browser.click("[data-open=kill-3]")
     browser.click("#kill-3 button.danger")

@@ -15,8 +15,8 @@ import httpx2
 import psutil
 import pytest
 
-from tests.cli.serve.serving import Serving
 from tests.support.processes.commands import COMMAND, clean_environment, run_command
+from tests.support.serving import Serving
 from tests.support.waiting import wait_for
 
 LISTEN = ("--listen", "127.0.0.1:0", "--console", "127.0.0.1:0")
@@ -57,6 +57,10 @@ def test_a_console_is_ready_with_its_broker_and_ends_with_it(end: signal.Signals
         assert "started on" in serving.first_line
         url = url_of(serving)
         assert "There are no topics yet." in httpx2.get(f"{url}/topics", timeout=60).text
+        requests = httpx2.get(f"{url}/api/requests?own=true", timeout=60).json()
+        assert requests["available"]
+        lab = httpx2.get(f"{url}/api/lab", timeout=60).json()
+        assert not lab["available"], "a broker without --control has no test powers"
         console = process_of_console(serving)
         code, _, err = serving.stop(end)
         assert code == (0 if end is signal.SIGTERM else -9)
@@ -78,15 +82,14 @@ def test_a_broker_goes_on_without_its_console_and_says_so() -> None:
 
 @pytest.mark.cluster
 def test_the_console_of_a_cluster_ends_with_its_supervisor(tmp_path) -> None:
-    for end in (signal.SIGTERM, signal.SIGKILL):
-        arguments = ("--brokers", "2", "--data-dir", str(tmp_path / "cluster"))
-        with Serving(*LISTEN, *arguments) as serving:
-            url = url_of(serving)
-            brokers = httpx2.get(f"{url}/api/cluster", timeout=60).json()["brokers"]
-            assert [broker["node_id"] for broker in brokers] == [1, 2]
-            console = process_of_console(serving)
-            serving.stop(end)
-            wait_for_end(console)
+    with Serving(*LISTEN, "--brokers", "2", "--data-dir", str(tmp_path / "cluster")) as serving:
+        url = url_of(serving)
+        view = httpx2.get(f"{url}/api/cluster", timeout=60).json()
+        assert [broker["node_id"] for broker in view["brokers"]] == [1, 2]
+        assert view["has_nodes"] is True
+        console = process_of_console(serving)
+        serving.stop(signal.SIGKILL)
+        wait_for_end(console)
 
 
 def test_a_taken_or_wrong_address_is_a_mistake_of_the_command_line() -> None:

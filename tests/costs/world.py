@@ -18,6 +18,7 @@ PLAIN = "plain"
 TLS = "TLS"
 AUTHORIZER = "authorizer"
 REPLICATED = "replicated"
+METRICS = "metrics"
 _ALL = {"barnabas.log.sync": "os", "log.retention.ms": "-1", "num.partitions": "1"}
 """As in the benchmark's main group, nothing is synced before it is acknowledged; kinds that sync set it for their
 topic. Records have an old timestamp, and are kept."""
@@ -36,6 +37,7 @@ _SETS: dict[str, dict[str, str]] = {
         "replica.lag.time.max.ms": "3600000",
         "offsets.topic.replication.factor": "1",
     },
+    METRICS: {"barnabas.metrics.listener": f"{HOST}:0"},
 }
 WORLDS = tuple(_SETS)
 

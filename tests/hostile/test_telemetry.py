@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 import zstandard
 
-from barnabas.broker.metrics.http_server import MAX_CONNECTIONS
+from barnabas.broker.exporter.http_server import MAX_CONNECTIONS
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.telemetry import GetTelemetrySubscriptionsRequest, PushTelemetryRequest
 from tests.hostile.attacker import Attacker

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from barnabas.wire.batches.batch_format import TIMESTAMP_TYPE_BIT
-from barnabas.wire.batches.batch_header import BatchView
+from barnabas.wire.batches.batch_format import HEADER_SIZE, TIMESTAMP_TYPE_BIT
+from barnabas.wire.batches.batch_header import BatchHeader, BatchView
 from barnabas.wire.batches.long_record import PieceReader
 from barnabas.wire.errors import CorruptRecord, ErrorCode, KafkaError
 from barnabas.wire.varint import record_varint, record_varlong
@@ -73,6 +73,25 @@ class SearchedRecords:
         except IndexError:
             raise CorruptRecord("The records are truncated") from None
         return None
+
+
+def first_record(data: bytes, header: BatchHeader) -> tuple[int, int] | None:
+    """(offset, timestamp in ms) of the first record in the bytes of an uncompressed batch, as `first_from` reads it.
+
+    None if that takes a closer look. It is what most searches find, and a tenth of the work of a `SearchedRecords`.
+    """
+    try:
+        length, pos = record_varint(data, HEADER_SIZE)
+        delta, pos = record_varlong(data, pos + 1)
+        offset_delta, _ = record_varint(data, pos)
+    except (IndexError, CorruptRecord):
+        return None
+    if length & 1 or header.record_count <= 0:
+        return None
+    offset = header.base_offset + (offset_delta >> 1 ^ -(offset_delta & 1))
+    if header.attributes & TIMESTAMP_TYPE_BIT:
+        return offset, header.max_timestamp
+    return offset, header.base_timestamp + (delta >> 1 ^ -(delta & 1))
 
 
 def _invalid_length(index: int, length: int) -> KafkaError:

@@ -46,7 +46,7 @@ def find(tagged_fields: Iterable[tuple[int, bytes]]) -> BrokerLoad | None:
     """The load among the unknown tagged fields of a response; None if there is none, or in an unknown form."""
     for tag, data in tagged_fields:
         if tag == TAG and len(data) >= _FORM.size:
-            return BrokerLoad(*_FORM.unpack_from(data), data[_FORM.size :].decode(errors="replace"))
+            return BrokerLoad._make((*_FORM.unpack_from(data), data[_FORM.size :].decode(errors="replace")))
     return None
 
 

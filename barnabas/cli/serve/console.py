@@ -173,7 +173,7 @@ def connection_of(server: Server) -> tuple[str | None, dict[str, str]]:
     if server.secured is not None:
         from barnabas.broker.config.keys.security import SSL_TRUSTSTORE_LOCATION
 
-        trusted = {"ssl.truststore.type": "PEM", "ssl.truststore.location": config[SSL_TRUSTSTORE_LOCATION]}
+        trusted = {"ssl.truststore.type": "PEM", "ssl.truststore.location": config[SSL_TRUSTSTORE_LOCATION] or ""}
         return way.local, {
             "security.protocol": way.protocol,
             "sasl.mechanism": server.secured.mechanism,

@@ -232,15 +232,6 @@ def parser() -> _Parser:
         "kafka: Kafka's defaults unchanged, which a broker with process.roles=broker always has. [dev]",
         ("dev", "kafka"),
     )
-    parser.add_argument(
-        "--console",
-        metavar="HOST:PORT",
-        nargs="?",
-        const="",
-        action=_Once,
-        help="Serve pages to look at the broker and to change it, from a process of its own; port 0 takes a free one. "
-        "[127.0.0.1:8080]",
-    )
     option("--ready-file", "FILE", "Write HOST:PORT to this file when connections are accepted.")
     option(
         "--brokers",
@@ -268,13 +259,22 @@ def parser() -> _Parser:
         help="Start nothing: say whether Barnabas can take over the --config and the directories of a Kafka broker, "
         "which may still run. Exit code 2 if something stands against it. Nothing is written.",
     )
-    _add_control(parser)
+    _add_companions(parser)
     option("--log-level", None, "[info]", ("debug", "info", "warn", "error"))
     return parser
 
 
-def _add_control(parser: _Parser) -> None:
-    """The options of the control channel of tests."""
+def _add_companions(parser: _Parser) -> None:
+    """The options of what serves beside the broker: the console, and the control channel of tests."""
+    parser.add_argument(
+        "--console",
+        metavar="HOST:PORT",
+        nargs="?",
+        const="",
+        action=_Once,
+        help="Serve pages to look at the broker and to change it, from a process of its own; port 0 takes a free one. "
+        "[127.0.0.1:8080]",
+    )
     parser.add_argument(
         "--control",
         metavar="HOST:PORT",

@@ -102,19 +102,22 @@ def has_members(cluster: Cluster, group: str) -> bool:
         return False
 
 
-def view_group(cluster: Cluster, group: str) -> GroupView:
-    """One group of any type, with its members."""
-    (view,) = view_groups(cluster, [group])
+def view_group(cluster: Cluster, group: str, kind: str | None = None) -> GroupView:
+    """One group, with its members. With its `kind`, if that is known, the cluster need not list all its groups."""
+    (view,) = [_view(cluster, group, kind)] if kind is not None else view_groups(cluster, [group])
     return view
 
 
 def view_groups(cluster: Cluster, groups: Collection[str]) -> Iterator[GroupView]:
     """Groups of any type, each with its members. `NotFound` if one does not exist."""
     for group, kind in group_types(cluster, groups).items():
-        if kind not in _DESCRIBED_BY:
-            yield _classic(describe_group(cluster, group))
-            continue
-        yield cluster.retry(partial(_described, cluster, _DESCRIBED_BY[kind], group))
+        yield _view(cluster, group, kind)
+
+
+def _view(cluster: Cluster, group: str, kind: str) -> GroupView:
+    if kind not in _DESCRIBED_BY:
+        return _classic(describe_group(cluster, group))
+    return cluster.retry(partial(_described, cluster, _DESCRIBED_BY[kind], group))
 
 
 def _described(

@@ -60,6 +60,7 @@ class Collector:
         self.figures = Figures()
         self.failure = ""
         """Why the cluster cannot be asked at all, while that is so."""
+        self._failure_kind: type[ClientError] = ClientError
         self.interval_s = interval_s
         self._open_cluster = open_cluster
         self._changed = Condition()
@@ -94,7 +95,7 @@ class Collector:
         self.wait_for_sample(0, FIRST_S)
         with self.lock:
             if self.failure and not self.figures.brokers:
-                raise ClientError(self.failure)
+                raise self._failure_kind(self.failure)
             return view(self.figures, time())
 
     def close(self) -> None:
@@ -163,7 +164,8 @@ class Collector:
             question.round = None
             is_refusal = isinstance(error, KafkaError)
             question.due_at = now + (REFUSED_S if is_refusal else question.interval_s)
-            self._failed(question.name, str(error), is_refusal=is_refusal)
+            kind = type(error) if isinstance(error, ClientError) else ClientError
+            self._failed(question.name, str(error), is_refusal=is_refusal, kind=kind)
         except Exception as error:
             log.error("the figures of %s could not be read", question.name, exc_info=error)
             question.round = None
@@ -176,11 +178,11 @@ class Collector:
             if name == "brokers":
                 self.failure = ""
 
-    def _failed(self, name: str, sentence: str, *, is_refusal: bool) -> None:
+    def _failed(self, name: str, sentence: str, *, is_refusal: bool, kind: type[ClientError] = ClientError) -> None:
         with self.lock:
             self.figures.failures[name] = sentence
             if name == "brokers" and not is_refusal:
-                self.failure = sentence
+                self.failure, self._failure_kind = sentence, kind
         with self._changed:
             self._changed.notify_all()
 

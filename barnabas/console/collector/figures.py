@@ -3,7 +3,7 @@
 No I/O and no clock. `Figures` is changed by the collector's thread alone, under its lock (`collector.py`), and read
 under the same lock. What a cluster does not tell (the loads of Apache Kafka's brokers) is None.
 Memory: a topic takes about 0.3 kB and 16 bytes a partition, a group about 0.5 kB and 0.15 kB a partition; a series
-(1.4 kB) exists only for a topic that has had records and a group that has had a lag.
+(1.6 kB) exists only for a group that has had a lag, and for `MAX_TOPIC_SERIES` topics that had records last.
 Series of single partitions exist for `MAX_PARTITION_SERIES` partitions: of the groups that were looked at last.
 """
 
@@ -18,7 +18,9 @@ from barnabas.client.offsets import TopicPartition
 from barnabas.console.collector.rings import History, rate
 from barnabas.wire.clients.broker_load import BrokerLoad
 
-MAX_PARTITION_SERIES: Final = 4_000
+MAX_PARTITION_SERIES: Final = 2_000
+MAX_TOPIC_SERIES: Final = 2_000
+"""Topics with a series: those that had records last."""
 UNKNOWN: Final = -1
 """An offset that is not known."""
 
@@ -54,6 +56,8 @@ class TopicFigures:
     """The leader of each partition, -1 without one."""
     ends: array[int] = field(default_factory=lambda: array("q"))
     """The end offset of each partition, -1 while it is not known."""
+    leaderless: int = 0
+    """Partitions without a leader."""
     under_replicated: int = 0
     round: int = 0
     """The round of the list of topics in which it was seen."""
@@ -61,16 +65,14 @@ class TopicFigures:
     in_per_s: float | None = None
     out_per_s: float | None = None
     """Offsets a second by which all groups together moved on in it."""
+    active_at_s: float = 0.0
+    """When it had new records last."""
     history: History | None = None
-
-    @property
-    def leaderless(self) -> int:
-        """Partitions without a leader."""
-        return sum(1 for leader in self.leaders if leader < 0)
 
     def describe(self, leaders: Iterable[int], under_replicated: int) -> None:
         """Store what the metadata says; end offsets of partitions that stay are kept."""
         self.leaders = array("i", leaders)
+        self.leaderless = sum(leader < 0 for leader in self.leaders)
         self.under_replicated = under_replicated
         missing = len(self.leaders) - len(self.ends)
         if missing > 0:
@@ -93,6 +95,8 @@ class TopicFigures:
                 if self.history is None:
                     self.history = History()
                 self.history.put(at_s, self.in_per_s)
+                if self.in_per_s > 0:
+                    self.active_at_s = at_s
         self.ends_at_s = at_s
 
 
@@ -202,6 +206,14 @@ class Figures:
             return None
         return topic.ends[partition[1]]
 
+    def bound_topic_series(self) -> None:
+        """End the series of the topics that had no records for the longest time, if there are too many."""
+        drawn = [topic for topic in self.topics.values() if topic.history is not None]
+        if len(drawn) > MAX_TOPIC_SERIES:
+            drawn.sort(key=lambda topic: topic.active_at_s)
+            for topic in drawn[: len(drawn) - MAX_TOPIC_SERIES * 9 // 10]:
+                topic.history = None
+
     # --- groups
 
     def forget_groups(self, before_round: int) -> None:
@@ -217,6 +229,7 @@ class Figures:
         lags: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         """Store the offsets of a group with its lag and rate. `lags`: those that the broker itself computes (share)."""
+        offsets = {self._key(which): offset for which, offset in offsets.items()}
         seconds = at_s - group.offsets_at_s
         if group.offsets_at_s and seconds > 0:
             group.read_by_topic = {}
@@ -233,6 +246,11 @@ class Figures:
                 group.history = History()
             group.history.put(at_s, lag)
         self._put_partition_lags(group, at_s)
+
+    def _key(self, partition: TopicPartition) -> TopicPartition:
+        """The partition with the text that its topic has: an answer has a new one each time."""
+        topic = self.topics.get(partition[0])
+        return partition if topic is None else (topic.name, partition[1])
 
     def _lags(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         lags = {}
@@ -274,6 +292,7 @@ class Figures:
 
     def put_totals(self, at_s: float) -> None:
         """Store the sums of what was read last, and each topic's rate out by what its groups read."""
+        self.bound_topic_series()
         self.messages_in.put(at_s, sum(topic.in_per_s or 0.0 for topic in self.topics.values()))
         for topic in self.topics.values():
             topic.out_per_s = 0.0

@@ -8,6 +8,8 @@
   const format = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, notation: "compact" });
   const clock = (second) => new Date(second * 1000).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   const HEIGHT = 180;
+  const SHORTEST_S = 60;
+  const INCREMENTS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1800]; // seconds
 
   const draw = (figure, chart) => {
     const data = [chart.times, ...chart.lines.map((line) => line.values)];
@@ -25,15 +27,15 @@
       const [grid, text, palette] = [style("--edge"), style("--quiet"), colours()];
       const axis = { stroke: text, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid } };
       figure.plot = new uPlot({
-        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, padding: [null, 26, null, null],
+        width: figure.clientWidth, height: HEIGHT, cursor: { y: false }, padding: [null, 36, null, null],
         series: [{ value: (_plot, second) => (second == null ? "–" : clock(second)) },
           ...chart.lines.map((line, index) => ({
             label: line.label, stroke: palette[index % palette.length], width: 1.5, spanGaps: true, points: { show: chart.times.length < 3 },
             value: (_plot, value) => (value == null ? "–" : format.format(value)),
           }))],
-        axes: [{ ...axis, values: (_plot, ticks) => ticks.map(clock), space: 90 },
+        axes: [{ ...axis, values: (_plot, ticks) => ticks.map(clock), space: 90, incrs: INCREMENTS },
           { ...axis, values: (_plot, ticks) => ticks.map((tick) => format.format(tick)), size: 60 }],
-        scales: { y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 0) * 1.1)] } },
+        scales: { x: { range: (_plot, first, last) => [Math.min(first, last - SHORTEST_S), last] }, y: { range: (_plot, low, high) => [Math.min(0, low ?? 0), Math.max(1, (high ?? 0) * 1.1)] } },
       }, data, at);
       figure.labels = labels;
     }
@@ -92,7 +94,10 @@
     addEventListener("resize", () => {
       for (const figure of live.querySelectorAll("[data-chart]")) figure.plot?.setSize({ width: figure.clientWidth, height: HEIGHT });
     });
+    // A page that nobody sees needs no stream: browsers have six connections to a server, for all its pages together.
+    document.addEventListener("visibilitychange", () => (document.hidden ? stream.close() : connect()));
     addEventListener("pagehide", () => stream.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
   };
   document.querySelectorAll("[data-live]").forEach(start);
 })();

@@ -15,7 +15,7 @@ Kafka's `FetchIsolation`.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas.broker.apis.fetch.plan import FetchPlan
 from barnabas.broker.event_loop.waiting import Future
@@ -232,14 +232,8 @@ class DebuggingFetchPlan(FetchPlan):
 
     __slots__ = ()
 
-    def __init__(
-        self,
-        ctx: RequestContext,
-        request: FetchRequest,
-        partitions: dict[PartitionKey, FetchPartition],
-        session: FetchSession | None,
-    ) -> None:
-        super().__init__(ctx, request, partitions, session)
+    def __init__(self, *of_plan: Any) -> None:
+        super().__init__(*of_plan)
         self.is_committed = False
 
     def end_of(self, log: Log) -> int:

@@ -188,6 +188,9 @@ class FetchPlan:
 
     def _failed(self, requested: FetchPartition, error: Exception) -> FetchResponsePartitionData:
         """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
+        if self.broker.meter is not None:
+            found = self.broker.partitions.find(requested.topic, requested.index)
+            self.broker.meter.failed_fetch(found, int(error_code_of(error)))
         if self.names_leaders and isinstance(error, KafkaError) and error.code in MOVED:
             return self._moved(requested, error.code)
         cause = error.__cause__ if isinstance(error, KafkaError) else error
@@ -226,6 +229,7 @@ class FetchPlan:
             if preferred is not None:
                 attempt.is_final = True
                 return preferred
+        partition.fetches += 1
         log = partition.log
         diverging = _NO_DIVERGENCE
         if requested.last_fetched_epoch >= 0:
@@ -322,6 +326,10 @@ class FetchPlan:
                 topic = FetchableTopicResponse(topic=requested.topic, topic_id=requested.topic_id, partitions=[])
                 topics.append(topic)
             topic.partitions.append(data)
+        if self.broker.meter is not None:
+            sent = self.broker.meter.sent_bytes[self.is_follower]
+            for key, size in attempt.sizes.items():
+                sent[key] += size
         return response
 
     @staticmethod

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.access import DESCRIBED_TEXT, check_group, check_topics
-from barnabas.broker.apis.authorized_operations import group_operations
+from barnabas.broker.apis.access import check_group, check_topics
 from barnabas.broker.apis.groups.group_protocols import needs_consumer_groups
-from barnabas.broker.apis.groups.group_requests import seeing_client_of
+from barnabas.broker.apis.groups.group_requests import described, none_described, seeing_client_of
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future, now_or_later
 from barnabas.coord.groups.modern.members import JOIN_EPOCH
 from barnabas.coord.security.acls import Operation
-from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups.consumer_groups import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -52,13 +50,9 @@ def consumer_group_heartbeat(
     return now_or_later(future)
 
 
-def _none_described(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
-    return ConsumerGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
-
-
 @api(
     ConsumerGroupDescribeRequest,
-    on_error=_none_described,
+    on_error=none_described(ConsumerGroupDescribeResponse, ConsumerGroupDescribeResponseDescribedGroup),
     needs=needs_consumer_groups,
     parts=Parts("group_ids", "groups", distinct=distinct_names),
 )
@@ -66,24 +60,12 @@ def consumer_group_describe(
     ctx: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
     """Describe the state, the members and the assignments of each group."""
-    response = ConsumerGroupDescribeResponse(groups=[_describe(ctx, group_id) for group_id in request.group_ids])
-    if request.include_authorized_operations:
-        for group in response.groups:
-            if not group.error_code:
-                group.authorized_operations = group_operations(ctx, group.group_id)
-    return response
-
-
-def _describe(ctx: RequestContext, group_id: str) -> ConsumerGroupDescribeResponseDescribedGroup:
-    try:
-        check_group(ctx, Operation.DESCRIBE, group_id)
-        if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        group = ctx.broker.group_coordinators.coordinator_of(group_id).consumer_groups.describe(group_id)
-        check_topics(ctx, Operation.DESCRIBE, _assigned_topics(group), DESCRIBED_TEXT)
-    except KafkaError as error:
-        return _failed(group_id, error)
-    return group
+    groups = described(
+        *(ctx, request, ConsumerGroupDescribeResponseDescribedGroup),
+        lambda groups, group_id: groups.consumer_groups.describe(group_id),
+        _assigned_topics,
+    )
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def _assigned_topics(group: ConsumerGroupDescribeResponseDescribedGroup) -> Iterator[str]:
@@ -91,9 +73,3 @@ def _assigned_topics(group: ConsumerGroupDescribeResponseDescribedGroup) -> Iter
         for assignment in (member.assignment, member.target_assignment):
             for topic in assignment.topic_partitions:
                 yield topic.topic_name
-
-
-def _failed(group_id: str, error: KafkaError) -> ConsumerGroupDescribeResponseDescribedGroup:
-    return ConsumerGroupDescribeResponseDescribedGroup(
-        group_id=group_id, error_code=int(error.code), error_message=error.message
-    )

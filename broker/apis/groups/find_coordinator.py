@@ -46,10 +46,13 @@ def find_coordinator(
     """Return the broker that leads the key's partition; the first request creates the internal topic."""
     key_type = request.key_type
     keys = request.coordinator_keys if ctx.api_version >= FIRST_VERSION_WITH_KEYS else [request.key]
-    runtime = _runtime(ctx, key_type)
+    runtime = ctx.broker.group_coordinators if key_type == GROUP_KEY else _runtime(ctx, key_type)
     if runtime is None or runtime.has_topic:
-        if ctx.broker.authorizer is None and key_type in _WITHOUT_FORM:  # any key is right
-            return _response(ctx, [_find(ctx, runtime, key_type, key, None) for key in keys])
+        if ctx.broker.authorizer is None and len(keys) == 1 and key_type in _WITHOUT_FORM:  # any key is right
+            coordinator = _find(ctx, runtime, key_type, keys[0], None)
+            if keys is request.coordinator_keys:
+                return FindCoordinatorResponse(coordinators=[coordinator])
+            return _response(ctx, [coordinator])
         return _response(ctx, [_find(ctx, runtime, key_type, key, _key_error(ctx, key_type, key)) for key in keys])
     refused = {key: error for key in keys if (error := _key_error(ctx, key_type, key)) is not None}
     if len(refused) == len(set(keys)):
@@ -95,8 +98,6 @@ def _runtime(ctx: RequestContext, key_type: int) -> CoordinatorRuntime[Any] | No
     broker = ctx.broker
     if key_type == TRANSACTION_KEY:
         return broker.transaction_coordinators
-    if key_type == GROUP_KEY:
-        return broker.group_coordinators
     return broker.share_coordinators if key_type == SHARE_KEY else None
 
 

@@ -75,13 +75,19 @@ def offset_fetch(
     ctx: RequestContext, request: OffsetFetchRequest
 ) -> OffsetFetchResponse | Waiting[OffsetFetchResponse]:
     """The offsets of one group (up to v7) or several, answered when they are committed."""
-    groups = request.groups if ctx.api_version >= FIRST_VERSION_WITH_GROUPS else [_only_group(request)]
+    has_groups = ctx.api_version >= FIRST_VERSION_WITH_GROUPS
+    groups = request.groups if has_groups else [_only_group(request)]
+    ids = []
     for group in groups:
         if group.topics is None:
             return _fetch_in_pieces(ctx, request, groups)
+        ids.append(group.group_id)
     coordinators = ctx.broker.group_coordinators
-    uncommitted = coordinators.uncommitted([group.group_id for group in groups])
-    response = _response(ctx, groups, [_fetch_group(ctx, group, request.require_stable) for group in groups])
+    uncommitted = coordinators.uncommitted(ids)
+    fetched = [_fetch_group(ctx, group, request.require_stable) for group in groups]
+    response = OffsetFetchResponse(groups=fetched) if has_groups else _response(ctx, groups, fetched)
+    if not uncommitted:
+        return response
     return once_committed(response, uncommitted, ctx.broker.loop, coordinators.write_timeout_s)
 
 

@@ -12,9 +12,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, check_topics
-from barnabas.broker.apis.authorized_operations import group_operations
 from barnabas.broker.apis.groups.group_protocols import needs_streams_groups
-from barnabas.broker.apis.groups.group_requests import client_of
+from barnabas.broker.apis.groups.group_requests import client_of, described, none_described
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future
@@ -122,40 +121,22 @@ def _creatable(topic: InternalTopic) -> CreatableTopic:
     )
 
 
-def _none_described(request: StreamsGroupDescribeRequest, error: KafkaError) -> StreamsGroupDescribeResponse:
-    return StreamsGroupDescribeResponse(groups=[_failed(group_id, error) for group_id in request.group_ids])
-
-
 @api(
     StreamsGroupDescribeRequest,
-    on_error=_none_described,
+    on_error=none_described(StreamsGroupDescribeResponse, StreamsGroupDescribeResponseDescribedGroup),
     needs=needs_streams_groups,
     parts=Parts("group_ids", "groups", distinct=distinct_names),
 )
 def streams_group_describe(ctx: RequestContext, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
     """Describe the state, the topology, the members and the assignments of each group."""
     wants = request.include_topology_description
-    response = StreamsGroupDescribeResponse(groups=[_describe(ctx, group_id, wants) for group_id in request.group_ids])
-    if request.include_authorized_operations:
-        for group in response.groups:
-            if not group.error_code:
-                group.authorized_operations = group_operations(ctx, group.group_id)
-    return response
-
-
-def _describe(
-    ctx: RequestContext, group_id: str, wants_description: bool
-) -> StreamsGroupDescribeResponseDescribedGroup:
-    try:
-        check_group(ctx, Operation.DESCRIBE, group_id)
-        if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        groups = ctx.broker.group_coordinators.coordinator_of(group_id).streams_groups
-        group = groups.describe(group_id, wants_description=wants_description)
-        check_topics(ctx, Operation.DESCRIBE, _used_topics(group.topology), _DESCRIBED_TEXT)
-    except KafkaError as error:
-        return _failed(group_id, error)
-    return group
+    groups = described(
+        *(ctx, request, StreamsGroupDescribeResponseDescribedGroup),
+        lambda groups, group_id: groups.streams_groups.describe(group_id, wants_description=wants),
+        lambda group: _used_topics(group.topology),
+        _DESCRIBED_TEXT,
+    )
+    return StreamsGroupDescribeResponse(groups=groups)
 
 
 def _used_topics(topology: Topology | None) -> set[str]:
@@ -166,9 +147,3 @@ def _used_topics(topology: Topology | None) -> set[str]:
         names.update(topic.name for topic in part.repartition_source_topics)
         names.update(topic.name for topic in part.state_changelog_topics)
     return names
-
-
-def _failed(group_id: str, error: KafkaError) -> StreamsGroupDescribeResponseDescribedGroup:
-    return StreamsGroupDescribeResponseDescribedGroup(
-        group_id=group_id, error_code=int(error.code), error_message=error.message
-    )

@@ -31,6 +31,7 @@ from barnabas.broker.apis.produce.response import (
     failed,
     is_acknowledged,
     moved,
+    not_acknowledged,
     rejected,
     whole_request_failed,
 )
@@ -39,7 +40,7 @@ from barnabas.broker.apis.registry import HandlerOutcome, ServeUsual, api
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
 from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, unverified
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
-from barnabas.broker.event_loop.waiting import in_slices, pause
+from barnabas.broker.event_loop.waiting import committed, in_slices, pause
 from barnabas.broker.replicas.gathered_batches import GATHERED_BYTES, gather
 from barnabas.coord.security.acls import Operation
 from barnabas.storage.append.offset_assignment import AppendInfo
@@ -111,7 +112,7 @@ def usual_server(version: int) -> ServeUsual | None:
 def _serve_usual(
     read: ReadUsual, broker: Broker, connection: Connection, frame: memoryview, position: int, correlation_id: int
 ) -> bytes | UsualProduce | None:
-    """Append one batch to a partition that this broker leads alone, without a flush policy: that is acknowledged."""
+    """Append one batch to a partition that this broker leads alone: that is acknowledged, unless it must be flushed."""
     request = read(frame, position)
     if request is None:
         return None
@@ -123,25 +124,22 @@ def _serve_usual(
         partition = broker.partitions.get_leader(known.name, known.index)
     except KafkaError:
         return request
-    if (
-        not partition.leads_alone
-        or partition.is_internal
-        or partition.flush_policy is not None
-        or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT
-    ):
+    if not partition.leads_alone or partition.is_internal or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
         return request
     loop = broker.loop
     _BUDGET.units = IN_PLACE_UNITS
     try:
-        if loop.is_gathering and len(records) <= GATHERED_BYTES:
+        if loop.is_gathering and partition.flush_policy is None and len(records) <= GATHERED_BYTES:
             outcome = gather(loop, partition, records, _BUDGET, known, connection, correlation_id)
             if type(outcome) is bytes:
                 return outcome
         else:
             info = partition.append_produced(records, connection.now, _BUDGET)
-            if type(info) is AppendInfo:
+            if type(info) is AppendInfo and (
+                partition.flush_policy is None or not known.acks or info.last_offset < partition.log.high_watermark
+            ):
                 return known.response(correlation_id, info.first_offset, info.log_append_time_ms, info.log_start_offset)
-            outcome = info  # type: ignore[assignment]
+            outcome = info  # type: ignore[assignment] # to be flushed, or to be validated
     except Exception as error:
         request.outcome = partition, error
         return request
@@ -158,9 +156,11 @@ def produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
 
 
 def _go_on(
-    ctx: RequestContext, request: UsualProduce, partition: Partition, outcome: UnfinishedCheck | Exception
+    ctx: RequestContext, request: UsualProduce, partition: Partition, outcome: AppendInfo | UnfinishedCheck | Exception
 ) -> HandlerOutcome:
-    """Answer a usual request whose batch is not appended: it is refused, or its validation takes long."""
+    """Answer a usual request whose batch is to be flushed, was refused, or takes long to validate."""
+    if isinstance(outcome, AppendInfo):
+        return _flushed(ctx, request, partition, outcome)
     progress = _Progress()
     topic = request.topic_data[0]
     if isinstance(outcome, UnfinishedCheck):
@@ -173,6 +173,18 @@ def _go_on(
     return _answered(ctx, request, topic, refused, progress)
 
 
+async def _flushed(
+    ctx: RequestContext, request: UsualProduce, partition: Partition, info: AppendInfo
+) -> bytes | ProduceResponse:
+    """The response to a usual request when its batch is flushed."""
+    known, request.records = request.known, None
+    code = await committed(partition, info.last_offset)
+    response = known.response(ctx.correlation_id, info.first_offset, info.log_append_time_ms, info.log_start_offset)
+    if not code and partition.leading is None:
+        return response  # nearly always
+    return not_acknowledged(request, partition, info, code) or response
+
+
 def _produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
     """Append the batches of any request."""
     if request.acks not in (-1, 0, 1):
@@ -180,9 +192,12 @@ def _produce(ctx: RequestContext, request: Produce) -> HandlerOutcome:
     if ctx.broker.authorizer is not None:
         _check_access(ctx, request)
     topics = request.topic_data
-    if request.transactional_id is not None or len(topics) != 1 or len(topics[0].partition_data) != 1:
+    if len(topics) != 1 or len(topics[0].partition_data) != 1:
         return _produce_in_steps(ctx, request)
-    progress, topic = _Progress(), topics[0]
+    topic = topics[0]
+    if request.transactional_id is not None and _unverified(ctx, request, [(topic, topic.partition_data[0], None)]):
+        return _produce_in_steps(ctx, request)
+    progress = _Progress()
     partition_response = _append(ctx, request, topic, topic.partition_data[0], _NONE_REFUSED, progress)
     return _answered(ctx, request, topic, partition_response, progress)
 
@@ -299,12 +314,18 @@ def _refused(
     progress: _Progress,
 ) -> PartitionProduceResponse:
     """The answer for a batch that was not appended."""
+    _count_failure(ctx, partition)
     if isinstance(error, RecordValidationError) and partition is not None:
         return rejected(index, error, partition)
     if error.code not in MOVED or ctx.api_version < FIRST_VERSION_WITH_LEADERS:
         return failed(index, error)
     progress.leaders = progress.leaders or set()
     return moved(ctx, topic, index, error, progress.leaders)
+
+
+def _count_failure(ctx: RequestContext, partition: Partition | None) -> None:
+    if ctx.broker.meter is not None:
+        ctx.broker.meter.failed_produce(partition)
 
 
 def _unfinished(
@@ -363,10 +384,12 @@ async def _append_late(
         try:
             await in_slices(late.check.steps)
             valid.append(late)
-        except RecordValidationError as error:
-            answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
         except KafkaError as error:
-            answers[id(late.placeholder)] = failed(late.data.index, error)
+            _count_failure(ctx, late.partition)
+            if isinstance(error, RecordValidationError):
+                answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
+            else:
+                answers[id(late.placeholder)] = failed(late.data.index, error)
     producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])
     refused = await _verified(ctx, request, producers) if producers else _NONE_REFUSED
     _check_access_again(ctx, request)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.produce.usual import UsualProduce
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.storage.append.offset_assignment import AppendInfo
     from barnabas.storage.batch_content import RecordValidationError
 
 logger = logging.getLogger("kafka.server.KafkaApis")
@@ -126,12 +127,14 @@ async def acknowledged(
         (partition.when_committed if by_all else partition.when_stored)(last_offset, then)
     forgets = True
     try:
-        for _, partition_response, future, _ in waits:
+        for partition, partition_response, future, _ in waits:
             if deadline is None:
                 code = await future
             else:
                 code = await until(loop.timers, deadline, future, ErrorCode.REQUEST_TIMED_OUT)
             if code:
+                if ctx.broker.meter is not None:
+                    ctx.broker.meter.failed_produce(partition)
                 _set_error(partition_response, code, NOT_COMMITTED if deadline is None else None)
         forgets = deadline is not None  # without one each batch was decided: its partition has forgotten the callback
     finally:
@@ -140,10 +143,36 @@ async def acknowledged(
                 partition.forget(then)
 
 
-def _decided(future: Future[ErrorCode], partition: Partition, by_all: bool, code: ErrorCode) -> None:
+def not_acknowledged(
+    request: UsualProduce, partition: Partition, info: AppendInfo, code: ErrorCode
+) -> ProduceResponse | None:
+    """The response to a batch that was appended but is not acknowledged; None if it is, and `code` is NONE."""
+    code = _with_replicas(code, partition, by_all=request.acks == -1)
+    if not code:
+        return None
+    response = ProduceResponse(responses=[])
+    known = request.known
+    partition_response = PartitionProduceResponse(
+        index=known.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time_ms,
+        log_start_offset=info.log_start_offset,
+        current_leader=NO_LEADER,
+    )
+    _set_error(partition_response, code, NOT_COMMITTED)
+    answers_of(response, request.topic_data[0]).append(partition_response)
+    return response
+
+
+def _with_replicas(code: ErrorCode, partition: Partition, *, by_all: bool) -> ErrorCode:
+    """NOT_ENOUGH_REPLICAS_AFTER_APPEND in place of NONE if too few replicas are in sync now."""
     if not code and by_all and partition.leading is not None and partition.leading.is_short_of_replicas:
-        code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-    future.complete(code)
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    return code
+
+
+def _decided(future: Future[ErrorCode], partition: Partition, by_all: bool, code: ErrorCode) -> None:
+    future.complete(_with_replicas(code, partition, by_all=by_all))
 
 
 def _set_error(partition_response: PartitionProduceResponse, code: ErrorCode, message: str | None) -> None:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from barnabas.broker.apis.known_prefixes import Bound
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.replicas.partition import Partition
+    from barnabas.storage.append.offset_assignment import AppendInfo
     from barnabas.storage.batch_content import UnfinishedCheck
     from barnabas.wire.errors import KafkaError
     from barnabas.wire.types import Chunk, Uuid
@@ -70,8 +71,8 @@ class UsualProduce:
         self.known = known
         self.records: memoryview | None = records
         self._topic_data: list[TopicProduceData] | None = None
-        self.outcome: tuple[Partition, UnfinishedCheck | Exception] | None = None
-        """The partition that has not appended the batch yet, and why."""
+        self.outcome: tuple[Partition, AppendInfo | UnfinishedCheck | Exception] | None = None
+        """The partition that has not acknowledged the batch yet, and why."""
 
     @property
     def acks(self) -> int:

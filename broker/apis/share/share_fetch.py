@@ -174,6 +174,10 @@ def _response(ctx: RequestContext, session: ShareSession, fetched: Answers, erro
         acquisition_lock_timeout_ms=lock_timeout_ms(ctx.broker, session),
         responses=_by_topic(partitions.items()),
     )
+    if ctx.broker.meter is not None:
+        for shared, data in partitions.items():
+            if data.records:
+                ctx.broker.meter.sent_bytes[0][shared] += len(data.records)
     moved = [
         (shared, data)
         for shared, data in partitions.items()

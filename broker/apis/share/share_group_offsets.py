@@ -5,8 +5,8 @@ KIP-932. DescribeShareGroupOffsets v1 returns the lag (KIP-1226). The share coor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.broker.apis.access import TOPIC_TEXT, check_group, refused_topics
 from barnabas.broker.apis.groups.group_protocols import needs_share_groups
@@ -24,6 +24,7 @@ from barnabas.wire.messages.groups.share_groups import (
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
     DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
     DeleteShareGroupOffsetsResponse,
     DeleteShareGroupOffsetsResponseTopic,
     DescribeShareGroupOffsetsRequest,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.wire.messages.groups.share_state import ReadShareGroupStateSummaryResponsePartitionResult
     from barnabas.wire.types import Uuid
+
+T = TypeVar("T")
 
 NO_OFFSET, NO_COUNT = -1, -1
 MAX_LAG = 2**63 - 1
@@ -165,6 +168,17 @@ def _end_of(ctx: RequestContext, name: str, index: int) -> Future[int]:
     return end
 
 
+def _refused(ctx: RequestContext, request: Any, operation: Operation, answer_of: Callable[[Any], T]) -> list[T]:
+    """Check the access to the group, and remove the topics from the request that may not be read: their answers."""
+    check_group(ctx, operation, request.group_id)
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    refused = refused_topics(ctx, Operation.READ, [topic.topic_name for topic in request.topics])
+    answers = [answer_of(topic) for topic in request.topics if topic.topic_name in refused]
+    request.topics = [topic for topic in request.topics if topic.topic_name not in refused]
+    return answers
+
+
 @api(
     AlterShareGroupOffsetsRequest,
     needs=needs_share_groups,
@@ -175,13 +189,7 @@ async def alter_share_group_offsets(
     ctx: RequestContext, request: AlterShareGroupOffsetsRequest
 ) -> AlterShareGroupOffsetsResponse:
     """Set the start offsets of an empty group."""
-    check_group(ctx, Operation.READ, request.group_id)
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    refused = refused_topics(ctx, Operation.READ, [topic.topic_name for topic in request.topics])
-    failed = [_not_altered(topic) for topic in request.topics if topic.topic_name in refused]
-    request.topics = [topic for topic in request.topics if topic.topic_name not in refused]
-
+    failed = _refused(ctx, request, Operation.READ, _not_altered)
     future: Future[AlterShareGroupOffsetsResponse] = Future()
     ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, at: groups.share_groups.alter_offsets(request, future.complete, at)
@@ -217,13 +225,7 @@ async def delete_share_group_offsets(
     ctx: RequestContext, request: DeleteShareGroupOffsetsRequest
 ) -> DeleteShareGroupOffsetsResponse:
     """Delete the offsets of an empty group for topics."""
-    check_group(ctx, Operation.DELETE, request.group_id)
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-    refused = refused_topics(ctx, Operation.READ, [topic.topic_name for topic in request.topics])
-    failed = [_not_deleted(topic.topic_name) for topic in request.topics if topic.topic_name in refused]
-    request.topics = [topic for topic in request.topics if topic.topic_name not in refused]
-
+    failed = _refused(ctx, request, Operation.DELETE, _not_deleted)
     future: Future[DeleteShareGroupOffsetsResponse] = Future()
     ctx.broker.group_coordinators.handle(
         request.group_id, lambda groups, _: groups.share_groups.delete_offsets(request, future.complete)
@@ -234,8 +236,8 @@ async def delete_share_group_offsets(
     return response
 
 
-def _not_deleted(name: str) -> DeleteShareGroupOffsetsResponseTopic:
+def _not_deleted(topic: DeleteShareGroupOffsetsRequestTopic) -> DeleteShareGroupOffsetsResponseTopic:
     """The answer of a topic that may not be read."""
     return DeleteShareGroupOffsetsResponseTopic(
-        topic_name=name, error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), error_message=TOPIC_TEXT
+        topic_name=topic.topic_name, error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED), error_message=TOPIC_TEXT
     )

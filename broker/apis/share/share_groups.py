@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis.access import DESCRIBED_TEXT, check_group, check_topics
-from barnabas.broker.apis.authorized_operations import group_operations
+from barnabas.broker.apis.access import check_group, check_topics
 from barnabas.broker.apis.groups.group_protocols import needs_share_groups
-from barnabas.broker.apis.groups.group_requests import MAX_MEMBER_ID_LENGTH, client_of
+from barnabas.broker.apis.groups.group_requests import MAX_MEMBER_ID_LENGTH, client_of, described, none_described
 from barnabas.broker.apis.parts import Parts, distinct_names
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future
@@ -26,6 +25,8 @@ from barnabas.wire.messages.groups.share_groups import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from barnabas.broker.context import RequestContext
 
 
@@ -46,40 +47,21 @@ async def share_group_heartbeat(
     return await future
 
 
-def _none_described(request: ShareGroupDescribeRequest, error: KafkaError) -> ShareGroupDescribeResponse:
-    return ShareGroupDescribeResponse(groups=[_not_described(group_id, error) for group_id in request.group_ids])
-
-
 @api(
     ShareGroupDescribeRequest,
-    on_error=_none_described,
+    on_error=none_described(ShareGroupDescribeResponse, ShareGroupDescribeResponseDescribedGroup),
     needs=needs_share_groups,
     parts=Parts("group_ids", "groups", distinct=distinct_names),
 )
 def share_group_describe(ctx: RequestContext, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
     """Describe the state, the members and the assignments of each group."""
-    response = ShareGroupDescribeResponse(groups=[_describe(ctx, group_id) for group_id in request.group_ids])
-    if request.include_authorized_operations:
-        for group in response.groups:
-            if not group.error_code:
-                group.authorized_operations = group_operations(ctx, group.group_id)
-    return response
-
-
-def _describe(ctx: RequestContext, group_id: str) -> ShareGroupDescribeResponseDescribedGroup:
-    try:
-        check_group(ctx, Operation.DESCRIBE, group_id)
-        if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
-        group = ctx.broker.group_coordinators.coordinator_of(group_id).share_groups.describe(group_id)
-        assigned = (topic.topic_name for member in group.members for topic in member.assignment.topic_partitions)
-        check_topics(ctx, Operation.DESCRIBE, assigned, DESCRIBED_TEXT)
-    except KafkaError as error:
-        return _not_described(group_id, error)
-    return group
-
-
-def _not_described(group_id: str, error: KafkaError) -> ShareGroupDescribeResponseDescribedGroup:
-    return ShareGroupDescribeResponseDescribedGroup(
-        group_id=group_id, error_code=int(error.code), error_message=error.message
+    groups = described(
+        *(ctx, request, ShareGroupDescribeResponseDescribedGroup),
+        lambda groups, group_id: groups.share_groups.describe(group_id),
+        _assigned_topics,
     )
+    return ShareGroupDescribeResponse(groups=groups)
+
+
+def _assigned_topics(group: ShareGroupDescribeResponseDescribedGroup) -> Iterator[str]:
+    return (topic.topic_name for member in group.members for topic in member.assignment.topic_partitions)

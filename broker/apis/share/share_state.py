@@ -66,20 +66,22 @@ class _Request(Protocol):
     def topics(self) -> Sequence[_Topic]: ...
 
 
-def _failed_with(
-    response_class: type[Message], topic_result: Callable[..., Any], partition_result: Callable[..., Any]
-) -> Callable[[Any, KafkaError], Message]:
-    """Return a function that makes the response in which every partition of the request has the same error."""
+def _state_api(
+    request_class: type[Message],
+    response_class: type[Message],
+    topic_result: Callable[..., Any],
+    partition_result: Callable[..., Any],
+) -> Callable[[Any], Any]:
+    """Register the handler of one of the five requests: of brokers, in parts, with the errors in each partition."""
 
     def failed(request: _Request, error: KafkaError) -> Message:
+        code, message = int(error.code), error.message
         response = response_class()
         response.results = [  # type: ignore[attr-defined]  # each of the five has it
             topic_result(
                 topic_id=topic.topic_id,
                 partitions=[
-                    partition_result(
-                        partition=partition.partition, error_code=int(error.code), error_message=error.message
-                    )
+                    partition_result(partition=partition.partition, error_code=code, error_message=message)
                     for partition in topic.partitions
                 ],
             )
@@ -87,16 +89,14 @@ def _failed_with(
         ]
         return response
 
-    return failed
+    return api(request_class, parts=_PARTS, requires=Operation.CLUSTER_ACTION, on_error=failed)
 
 
-@api(
+@_state_api(
     InitializeShareGroupStateRequest,
-    parts=_PARTS,
-    requires=Operation.CLUSTER_ACTION,
-    on_error=_failed_with(
-        InitializeShareGroupStateResponse, InitializeStateResult, InitializeShareGroupStateResponsePartitionResult
-    ),
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    InitializeShareGroupStateResponsePartitionResult,
 )
 def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequest) -> Waiting[Message]:
     """Initialize share partitions."""
@@ -104,62 +104,52 @@ def initialize_state(ctx: RequestContext, request: InitializeShareGroupStateRequ
     return _gather(request, response, InitializeStateResult, ctx.broker.share_coordinators.initialize)
 
 
-@api(
+@_state_api(
     ReadShareGroupStateRequest,
-    parts=_PARTS,
-    requires=Operation.CLUSTER_ACTION,
-    on_error=_failed_with(ReadShareGroupStateResponse, ReadStateResult, ReadShareGroupStateResponsePartitionResult),
+    ReadShareGroupStateResponse,
+    ReadStateResult,
+    ReadShareGroupStateResponsePartitionResult,
 )
 def read_state(ctx: RequestContext, request: ReadShareGroupStateRequest) -> Waiting[Message]:
     """Read the whole state of share partitions."""
     return _gather(request, ReadShareGroupStateResponse(), ReadStateResult, ctx.broker.share_coordinators.read)
 
 
-@api(
+@_state_api(
     WriteShareGroupStateRequest,
-    parts=_PARTS,
-    requires=Operation.CLUSTER_ACTION,
-    on_error=_failed_with(WriteShareGroupStateResponse, WriteStateResult, WriteShareGroupStateResponsePartitionResult),
+    WriteShareGroupStateResponse,
+    WriteStateResult,
+    WriteShareGroupStateResponsePartitionResult,
 )
 def write_state(ctx: RequestContext, request: WriteShareGroupStateRequest) -> Waiting[Message]:
     """Write delivery states of records."""
     return _gather(request, WriteShareGroupStateResponse(), WriteStateResult, ctx.broker.share_coordinators.write)
 
 
-@api(
+@_state_api(
     DeleteShareGroupStateRequest,
-    parts=_PARTS,
-    requires=Operation.CLUSTER_ACTION,
-    on_error=_failed_with(
-        DeleteShareGroupStateResponse, DeleteStateResult, DeleteShareGroupStateResponsePartitionResult
-    ),
+    DeleteShareGroupStateResponse,
+    DeleteStateResult,
+    DeleteShareGroupStateResponsePartitionResult,
 )
 def delete_state(ctx: RequestContext, request: DeleteShareGroupStateRequest) -> Waiting[Message]:
     """Delete the state of share partitions."""
     shares = ctx.broker.share_coordinators
-
-    def send(key: SharePartitionKey, _request: Any, then: Then) -> None:
-        shares.delete(key, then)
-
-    return _gather(request, DeleteShareGroupStateResponse(), DeleteStateResult, send)
+    response = DeleteShareGroupStateResponse()
+    return _gather(request, response, DeleteStateResult, lambda key, _, then: shares.delete(key, then))
 
 
-@api(
+@_state_api(
     ReadShareGroupStateSummaryRequest,
-    parts=_PARTS,
-    requires=Operation.CLUSTER_ACTION,
-    on_error=_failed_with(
-        ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, ReadShareGroupStateSummaryResponsePartitionResult
-    ),
+    ReadShareGroupStateSummaryResponse,
+    ReadStateSummaryResult,
+    ReadShareGroupStateSummaryResponsePartitionResult,
 )
 def read_summary(ctx: RequestContext, request: ReadShareGroupStateSummaryRequest) -> Waiting[Message]:
     """Read the start offsets and epochs of share partitions."""
     shares = ctx.broker.share_coordinators
-
-    def send(key: SharePartitionKey, _request: Any, then: Then) -> None:
-        shares.read_summary(key, then)
-
-    return _gather(request, ReadShareGroupStateSummaryResponse(), ReadStateSummaryResult, send)
+    response = ReadShareGroupStateSummaryResponse()
+    return _gather(request, response, ReadStateSummaryResult, lambda key, _, then: shares.read_summary(key, then))
 
 
 async def _gather(request: _Request, response: Message, topic_result: Callable[..., Any], send: Send) -> Message:

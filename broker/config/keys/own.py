@@ -153,9 +153,18 @@ METRICS_LISTENER = string(
     None,
     "",
     MEDIUM,
-    "Address, host:port, on which a broker answers GET /metrics over HTTP in Prometheus' text format: a few figures of "
-    "its own, and the metrics that clients push (KIP-714). ApiVersions offers that API to clients only when this key "
-    "is set. There is no authentication: listen on a loopback or a private address.",
+    "Address, host:port, on which a broker answers GET /metrics over HTTP in Prometheus' text format, with its own "
+    "metrics and those that clients push (KIP-714), and GET /health and /ready for probes. ApiVersions offers client "
+    "telemetry only when this key is set. There is no authentication: listen on a loopback or a private address.",
+)
+METRICS_LABELS_MAX = integer(
+    "barnabas.metrics.labels.max",
+    1_000,
+    "[0,...]",
+    LOW,
+    "Most topics and most groups that have series of their own at barnabas.metrics.listener, and ten times as many of "
+    "their partitions. A topic or group keeps its place until it is deleted; the others are summed under the label "
+    "(other).",
 )
 CLIENT_METRICS_MAX_BYTES = integer(
     "barnabas.client.metrics.max.bytes",

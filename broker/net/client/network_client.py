@@ -109,16 +109,6 @@ class NetworkClient:
         self._received = 0
         self._is_closed = False
 
-    @property
-    def is_connected(self) -> bool:
-        """Whether a connection is open and its versions are known."""
-        return self._versions is not None
-
-    @property
-    def has_request(self) -> bool:
-        """Whether a request is in flight or waits."""
-        return self._in_flight is not None or bool(self._waiting)
-
     def send(self, request: Message, then: Then, *, timeout_s: float, max_version: int | None = None) -> None:
         """Send a request once those before it are answered; `then` gets the response or a KafkaError.
 

@@ -51,6 +51,23 @@ _MIN_BACKOFF_S = 0.01
 _UNTHROTTLED = sys.float_info.max
 
 
+class CleaningTotals:
+    """What was compacted since the broker started."""
+
+    def __init__(self) -> None:
+        self.logs = self.bytes_read = self.bytes_written = self.records_read = self.records_kept = 0
+        self.seconds = 0.0
+
+    def add(self, done: CleaningDone, seconds: float) -> None:
+        """A log was compacted."""
+        self.logs += 1
+        self.seconds += seconds
+        self.bytes_read += done.bytes_read
+        self.bytes_written += done.bytes_written
+        self.records_read += done.records_read
+        self.records_kept += done.records_kept
+
+
 class LogCleaner:
     """Compacts the logs of a broker."""
 
@@ -66,6 +83,7 @@ class LogCleaner:
         self._busy: set[Partition] = set()
         self._uncleanable: set[Partition] = set()
         self._not_before: dict[Partition, float] = {}
+        self.totals = CleaningTotals()
         self._cleaners = 0
         self._cleaner_ended = trio.Event()
 
@@ -83,6 +101,11 @@ class LogCleaner:
                 while self._cleaners < self._config[LOG_CLEANER_THREADS] and (chosen := self._choose()):
                     self._cleaners += 1
                     nursery.start_soon(self._work, *chosen)
+
+    @property
+    def uncleanable_count(self) -> int:
+        """The number of logs that are not cleaned until the broker is started again, because that has failed."""
+        return len(self._uncleanable)
 
     def _backoff_s(self) -> float:
         return max(self._config[LOG_CLEANER_BACKOFF_MS] / 1000, _MIN_BACKOFF_S)
@@ -287,6 +310,7 @@ class LogCleaner:
 
     async def _note_clean(self, partition: Partition, part: Cleanable, done: CleaningDone, seconds: float) -> None:
         self._not_before.pop(partition, None)
+        self.totals.add(done, seconds)
         logger.info(
             "Cleaned %r from dirty offset %d up to %d in %.1f s: %.1f MB in, %.1f MB out, %d of %d records kept",
             *(partition, part.first_dirty_offset, done.end_offset, seconds),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replicas.flush.policy import FlushPolicy
     from barnabas.broker.replicas.leader.isr_changes import IsrChanges
     from barnabas.broker.replicas.leader.leader_state import Follower
+    from barnabas.broker.replicas.leader.tally import Tally
     from barnabas.coord.cluster.broker_image import BrokerImage
     from barnabas.coord.cluster.topic_image import PartitionImage
     from barnabas.storage.log import Log
@@ -64,6 +65,7 @@ class LedPartition(Protocol):
     leader_epoch: int
     partition_epoch: int
     flush_policy: FlushPolicy | None
+    tally: Tally | None
 
     @property
     def own_end(self) -> int:
@@ -299,6 +301,8 @@ class Leading:
         if response.leader_epoch != partition.leader_epoch or response.partition_epoch < partition.partition_epoch:
             return Outcome.AWAITS_METADATA
         partition.partition_epoch = response.partition_epoch
+        if partition.tally is not None:
+            partition.tally.isr_changed(len(partition.isr), len(response.isr))
         partition.isr = tuple(response.isr)
         state.commit_isr(partition.isr)
         partition.mark_followers()

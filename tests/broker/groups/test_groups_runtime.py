@@ -158,7 +158,7 @@ class TestTime:
         for _ in range(100):
             memory.advance(9)
             assert heartbeat(client, joined) == 0
-        assert len(memory.broker.loop.timers._heap) < 20
+        assert len(memory.broker.loop.timers.heap) < 20
 
     def test_session_bounds_come_from_the_configuration(self, tmp_path):
         sets = {"group.min.session.timeout.ms": "1000", "group.max.session.timeout.ms": "2000", "group.max.size": "1"}

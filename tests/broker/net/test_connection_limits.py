@@ -66,7 +66,7 @@ def test_connections_above_the_limit_wait_and_are_not_closed(serving: Serving) -
     peers[0].close()
     peers[1].close()
     serving.until(lambda: all(serving.count(peer) for peer in peers[2:]))
-    assert serving.reactor.connection_count == 2
+    assert len(serving.reactor.connections) == 2
 
 
 @limited(listeners={"SECOND": ListenerLimits(max_connections=1)})
@@ -148,7 +148,7 @@ def test_listeners_that_are_held_are_closed_by_a_stop(serving: Serving) -> None:
     serving.dial()
     serving.dial()
     serving.take_turns()
-    serving.reactor.stop_accepting()
+    serving.reactor.acceptor.close()
     serving.reactor.stop_reading()
     assert serving.take_turns() == 0
 

@@ -23,7 +23,7 @@ class Limited(Turns):
         super().__init__()
         self.threads = Flushes()
         self.rates = IpRates(load({}, {}, None, "dev"), lambda: self.time, self.threads)
-        self.reactor.ip_throttle_s = self.rates.throttle_s
+        self.reactor.admission.ip_throttle_s = self.rates.throttle_s
 
 
 @pytest.fixture

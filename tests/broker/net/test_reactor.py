@@ -15,8 +15,8 @@ import trio
 
 from barnabas.broker.event_loop.disk_threads import DiskThreads
 from barnabas.broker.net import acceptor
-from barnabas.broker.net import reactor as reactor_module
 from barnabas.broker.net.acceptor import Listener, bind
+from barnabas.broker.net.admission import plain_host
 from barnabas.broker.net.limits import Limits
 from barnabas.wire.frame import encode_request
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
@@ -152,7 +152,7 @@ async def test_no_more_connections_than_allowed(tmp_path: Path) -> None:
         await third.send((ASK, 3))
         for _ in range(10):
             await first.ask(ASK, 3)
-        assert loopback.reactor.connection_count == 2
+        assert len(loopback.reactor.connections) == 2
         await second.stream.aclose()
         await third.receive(ApiVersionsResponse, 3)
 
@@ -183,7 +183,7 @@ async def test_idle_and_trickling_connections_are_closed_but_not_waiting_ones(tm
         assert loopback.reactor.close_idle(later) == 2
         assert await idle.is_closed()
         assert await trickling.is_closed()
-        assert loopback.reactor.connection_count == 1
+        assert len(loopback.reactor.connections) == 1
 
 
 @pytest.mark.trio
@@ -231,7 +231,7 @@ async def test_a_connection_leaves_the_last_descriptors_to_the_logs(tmp_path: Pa
             await waiting.send((ASK, 3))
             while not reactor.acceptor.is_paused:
                 await first.ask(ASK, 3)
-            assert reactor.connection_count == 2
+            assert len(reactor.connections) == 2
         assert isinstance(await waiting.receive(ApiVersionsResponse, 3), ApiVersionsResponse)
     assert reactor.acceptor._spare is None
 
@@ -250,7 +250,7 @@ async def test_a_reset_connection_is_removed(tmp_path: Path) -> None:
         while partition.waiters:
             await good.ask(ASK, 3)
         await good.ask(produce("t", batch(b"x")), 9)
-        assert loopback.reactor.connection_count == 1
+        assert len(loopback.reactor.connections) == 1
 
 
 @pytest.mark.trio
@@ -285,7 +285,7 @@ async def test_a_stop_sends_responses_and_closes_connections(tmp_path: Path) -> 
         await peer.send((fetch("t", 0), 11))
         while not any(connection.out for connection in loopback.reactor._channels):
             await trio.lowlevel.checkpoint()
-        loopback.reactor.stop_accepting()
+        loopback.reactor.acceptor.close()
         loopback.reactor.stop_reading()
         response = await peer.receive(FetchResponse, 11)
         assert isinstance(response, FetchResponse)
@@ -325,10 +325,10 @@ async def test_a_stop_waits_for_responses_that_wait_for_a_flush(tmp_path: Path) 
         await producer.send((produce("t", batch(b"x")), 9))
         while not loopback.broker.partitions.get("t", 0).log.log_end_offset:
             await trio.lowlevel.checkpoint()
-        loopback.reactor.stop_accepting()
+        loopback.reactor.acceptor.close()
         loopback.reactor.stop_reading()
         assert await reader.is_closed()
-        assert loopback.reactor.connection_count == 1
+        assert len(loopback.reactor.connections) == 1
         flushes.may_sync.set()
         response = await producer.receive(ProduceResponse, 9)
         assert isinstance(response, ProduceResponse)
@@ -380,8 +380,8 @@ def test_a_taken_port_is_an_error() -> None:
 
 
 def test_a_mapped_ipv6_address_is_shown_as_ipv4() -> None:
-    assert reactor_module._plain("::ffff:10.1.2.3") == "10.1.2.3"
-    assert reactor_module._plain("::1") == "::1"
+    assert plain_host("::ffff:10.1.2.3") == "10.1.2.3"
+    assert plain_host("::1") == "::1"
 
 
 @pytest.mark.trio

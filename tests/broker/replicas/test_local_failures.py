@@ -245,7 +245,7 @@ def test_a_report_that_is_put_off_has_one_timer(world: LocalFailures) -> None:
     for _ in range(4):
         world.change(isr=[1, 2])
     reports = [
-        timer.callback.__name__ for *_, timer in world.member.broker.loop.timers._heap if timer.callback is not None
+        timer.callback.__name__ for *_, timer in world.member.broker.loop.timers.heap if timer.callback is not None
     ]
     assert [name for name in reports if "report" in name] == ["_report_scheduled"]
     world.wire.advance(LOST_AGAIN_S)

@@ -97,7 +97,7 @@ def test_a_shorter_time_applies_to_who_is_connected(guarded: Guarded) -> None:
 @limited(max_unauthenticated=2)
 def test_further_ones_wait_for_another_to_be_authenticated(guarded: Guarded) -> None:
     guarded.enter(4)
-    assert guarded.reactor.connection_count == 2
+    assert len(guarded.reactor.connections) == 2
     guarded.connect()  # the other listener has no such limit
     guarded.accepted[0].authenticated()
     assert guarded.take_turns() == 4

@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import Callable
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas.wire.messages import configs as c
 from compat.java import program
@@ -34,6 +35,12 @@ class Watched:
         (result,) = raw(c.IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
         assert result.error_code == 0, result
         raw.close()
+
+    def get(self, path: str) -> bytes:
+        with urllib.request.urlopen(f"{self._url.removesuffix('metrics')}{path}", timeout=WAIT_S) as response:
+            assert response.status == 200
+            content: bytes = response.read()
+            return content
 
     def lines(self) -> list[str]:
         with urllib.request.urlopen(self._url, timeout=WAIT_S) as response:
@@ -103,3 +110,21 @@ def test_the_figures_of_the_broker_are_shown(watched: Watched) -> None:
     assert float(figures["barnabas_uptime_seconds"]) > 0
     assert float(figures["barnabas_memory_bytes"]) > 1_000_000
     assert figures["barnabas_client_metrics_dropped_total"] == "0"
+
+
+def test_the_broker_counts_its_requests_and_answers_probes(watched: Watched) -> None:
+    """Over HTTP, as Prometheus and Kubernetes ask; the values of each metric are tested in tests/broker/metrics."""
+    raw = RawClient(watched.server.bootstrap)
+    samples = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families("\n".join(watched.lines()) + "\n")
+        for sample in family.samples
+    }
+    assert samples["barnabas_requests_total", "IncrementalAlterConfigs"] == 1
+    assert samples["barnabas_request_seconds_count", "IncrementalAlterConfigs"] == 1
+    assert samples["kafka_server_socket_server_metrics_connection_count", "PLAINTEXT", "0"] >= 1
+    assert samples["barnabas_turn_seconds_count",] > 0
+    assert samples["kafka_brokers",] == 1
+    for path in ("health", "ready"):
+        assert watched.get(path) == b"OK\n"
+    raw.close()

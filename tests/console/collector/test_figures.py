@@ -91,6 +91,16 @@ def test_series_of_partitions_are_bounded_and_the_group_that_is_looked_at_has_th
     assert figures.partition_series == 0
 
 
+def test_series_of_topics_are_bounded_and_the_last_active_ones_have_them(monkeypatch) -> None:
+    monkeypatch.setattr(figures_module, "MAX_TOPIC_SERIES", 10)
+    figures = Figures()
+    for number in range(12):
+        a_topic(figures, f"t{number:02}", 0)
+        a_topic(figures, f"t{number:02}", 5, at_s=NOW_S + 1 + number)
+    figures.put_totals(NOW_S + 20)
+    assert [name for name, topic in figures.topics.items() if topic.history is None] == ["t00", "t01", "t02"]
+
+
 def test_each_trouble_of_a_cluster_is_a_sentence_with_a_link() -> None:
     figures = Figures()
     figures.brokers[1] = BrokerFigures(1, "a", 9092, answers=True, disk_used=0.95, certificate_end_s=NOW_S + 3 * 86_400)

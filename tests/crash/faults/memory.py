@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from barnabas.broker.apis.registry import Route, Routes
+from barnabas.broker.apis.registry import ROUTES, Route, Routes
 from barnabas.storage import batch_content
 from barnabas.storage.read import timestamps
 from barnabas.wire.batches import record_reader
@@ -69,16 +69,16 @@ class MemoryFaults:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Count the allocations of all brokers of this process."""
-        routes: dict[tuple[Routes, int, int], Route] = {}
+        known = {table: table.known for table in ROUTES.values()}
         find, steps, whole = Routes.find, batch_content.decompressed_steps, record_reader.decompress
 
         def counted_route(table: Routes, api_key: int, api_version: int) -> Route:
-            key = (table, api_key, api_version)
-            if key not in routes:
-                route = routes[key] = copy.copy(find(table, api_key, api_version))
+            route = find(table, api_key, api_version)
+            if not isinstance(route.request_codec, _Codec):
+                route = table.known[api_key << 16 | api_version] = copy.copy(route)
                 route.request_codec = _Codec(route.request_codec, self.allocate)  # type: ignore[assignment]
                 route.response_codec = _Codec(route.response_codec, self.allocate)  # type: ignore[assignment]
-            return routes[key]
+            return route
 
         def counted_steps(*args: Any) -> Iterator[bytes]:
             pieces = steps(*args)
@@ -95,11 +95,15 @@ class MemoryFaults:
             return whole(*args)
 
         Routes.find = counted_route  # type: ignore[method-assign]
+        for table in known:
+            table.known = {}
         batch_content.decompressed_steps = timestamps.decompressed_steps = counted_steps  # type: ignore[attr-defined]
         record_reader.decompress = counted_whole  # type: ignore[attr-defined]
         try:
             yield
         finally:
             Routes.find = find  # type: ignore[method-assign]
+            for table, routes in known.items():
+                table.known = routes
             batch_content.decompressed_steps = timestamps.decompressed_steps = steps  # type: ignore[attr-defined]
             record_reader.decompress = whole  # type: ignore[attr-defined]

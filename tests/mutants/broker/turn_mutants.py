@@ -1,4 +1,4 @@
-"""Bugs in turns of the reactor, closed connections, reservations and limits of connections."""
+"""Bugs in turns of the reactor, what a turn writes together, known prefixes, and limits of connections."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from tests.mutants.mutant import Mutant
 _TURNS = "tests/broker/net/test_turns.py::"
 _CONNECTION = "tests/broker/net/test_connection.py::"
 _QUOTAS = "tests/broker/net/test_connection_limits.py::"
+_GATHERED = "tests/broker/produce/test_gathered.py::"
+_COMMITS = "tests/broker/groups/test_gathered_commits.py::"
 TURNS = (
     Mutant(
         "no-share-of-a-turn",
@@ -81,8 +83,8 @@ TURNS = (
     Mutant(
         "checkpoint-not-by-time",
         "broker/net/reactor.py",
-        "                is_due = now >= next_checkpoint or timers.is_due(now)\n",
-        "                is_due = timers.is_due(now)\n",
+        "                is_due = now >= next_checkpoint or (heap and heap[0][0] <= now)\n",
+        "                is_due = heap and heap[0][0] <= now\n",
         _TURNS + "test_other_tasks_run_after_a_time_not_after_a_number_of_turns",
     ),
     Mutant(
@@ -95,10 +97,8 @@ TURNS = (
     Mutant(
         "half-closed-connection-not-answered",
         "broker/net/reactor.py",
-        "                    if not count:\n                        connection.is_closing = True\n"
-        "                        break\n                    connection.receive",
-        "                    if not count:\n                        self._close(channel)\n"
-        "                        return\n                    connection.receive",
+        "            else:\n                connection.is_closing = True\n",
+        "            else:\n                self._close(channel)\n                return\n",
         _TURNS + "test_responses_to_a_peer_that_has_closed_its_side_are_sent_completely",
     ),
     Mutant(
@@ -170,5 +170,61 @@ TURNS = (
         "        is_exempt = listener == limits.inter_broker_listener\n",
         "        is_exempt = False\n",
         _QUOTAS + "test_the_inter_broker_listener_is_exempt_and_the_idlest_other_connection_is_closed",
+    ),
+    Mutant(
+        "failed-write-of-gathered-batches-acknowledged",
+        "broker/replicas/gathered_batches.py",
+        "                responder.fail(connection, correlation_id, response, error)\n",
+        "                pass\n",
+        _GATHERED + "test_a_failed_write_fails_exactly_these_requests",
+    ),
+    Mutant(
+        "gathered-batches-unseen-by-other-requests",
+        "broker/apis/dispatcher.py",
+        "        if broker.loop.gathered:\n            broker.loop.write_gathered()",
+        "        if False:\n            broker.loop.write_gathered()",
+        _GATHERED + "test_any_other_request_sees_what_was_sent_before",
+    ),
+    Mutant(
+        "two-gathered-batches-of-a-producer",
+        "broker/replicas/gathered_batches.py",
+        "        gathered.producers.add(producer_id)\n",
+        "        pass\n",
+        _GATHERED + "test_a_producer_is_checked_against_its_batch_before",
+    ),
+    Mutant(
+        "gathered-batches-of-a-former-leader-written",
+        "broker/replicas/gathered_batches.py",
+        " or partition.leader_epoch != self._epoch:\n",
+        ":\n",
+        _GATHERED + "test_batches_for_a_partition_that_has_gone_are_refused",
+    ),
+    Mutant(
+        "failed-write-of-gathered-commits-acknowledged",
+        "broker/coordinators/gathered_commits.py",
+        "        error = self.append()\n        if error:\n",
+        "        error = self.append()\n        if False:\n",
+        _COMMITS + "test_a_failed_write_fails_all_of_them_and_changes_nothing",
+    ),
+    Mutant(
+        "session-not-renewed-by-a-usual-commit",
+        "coord/groups/group_offsets.py",
+        "            self._rebalance.renew_session(group, member, at)\n",
+        "            pass\n",
+        _COMMITS + "test_a_commit_renews_the_session",
+    ),
+    Mutant(
+        "prefixes-learned-at-first-sight",
+        "broker/apis/known_prefixes.py",
+        " or self._bound.is_first(prefix):\n",
+        ":\n",
+        "tests/broker/produce/test_usual.py::test_a_prefix_that_comes_once_is_not_parsed_and_not_kept",
+    ),
+    Mutant(
+        "prefixes-without-a-bound",
+        "broker/apis/known_prefixes.py",
+        "        if self.used_bytes + size > self.most_bytes:\n",
+        "        if False:\n",
+        "tests/broker/produce/test_usual.py::test_all_versions_together_keep_a_bounded_number_of_bytes",
     ),
 )

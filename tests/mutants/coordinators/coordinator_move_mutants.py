@@ -59,8 +59,8 @@ COORDINATOR_MOVES: Final = (
     Mutant(
         "coordinator-found-where-it-is-asked-for",
         "broker/apis/groups/find_coordinator.py",
-        "        if endpoint[0] == broker_id:\n",
-        "        if endpoint[0] == ctx.broker.node_id:\n",
+        "        if node_id == broker_id:\n",
+        "        if node_id == ctx.broker.node_id:\n",
         _MOVES + "::TestGroups::test_the_coordinator_is_the_leader_of_the_partition",
     ),
     Mutant(

@@ -26,7 +26,7 @@ DISK_FAULTS = (
     Mutant(
         "short-write-not-undone",
         "storage/log.py",
-        "            segment.undo_append()\n",
+        "        self.segments.active.undo_append()\n",
         "",
         _LOG,
     ),
@@ -48,8 +48,14 @@ DISK_FAULTS = (
     Mutant(
         "index-read-after-the-write-of-a-batch",
         "storage/segments/segment.py",
-        "            self._load_indexes()\n",
-        "            pass\n",
+        "            self._load_indexes()\n            greatest = self.max_timestamp\n"
+        "        self._files.write_at(self._file or self.file, data, start)\n"
+        "        self.size = start + header.size\n",
+        "            pass\n"
+        "        self._files.write_at(self._file or self.file, data, start)\n"
+        "        self.size = start + header.size\n"
+        "        self._load_indexes()\n"
+        "        greatest = self.max_timestamp\n",
         _KNOWN,
     ),
     Mutant(
@@ -105,8 +111,8 @@ DISK_FAULTS = (
     Mutant(
         "lack-of-memory-for-a-request-not-handled",
         "broker/apis/dispatcher.py",
-        "        except MemoryError:\n            raise no_memory(route, client_id, size) from None\n",
-        "        except ZeroDivisionError:\n            raise no_memory(route, client_id, size) from None\n",
+        "            except MemoryError:\n                raise no_memory(route, client_id, size) from None\n",
+        "            except ZeroDivisionError:\n                raise no_memory(route, client_id, size) from None\n",
         "tests/crash/test_faults.py::test_a_lack_of_memory_breaks_no_promise",
     ),
 )

@@ -200,8 +200,8 @@ STORAGE = (
     Mutant(
         "partial-append-not-undone",
         "storage/log.py",
-        "            segment.undo_append()\n",
-        "            pass\n",
+        "        self.segments.active.undo_append()\n",
+        "        pass\n",
         _T + "test_failing_disk.py::test_full_disk_undoes_the_append",
     ),
     Mutant(

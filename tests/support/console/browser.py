@@ -24,6 +24,7 @@ from selenium.webdriver.remote.webelement import WebElement
 from tests.support.waiting import wait_for
 
 WIDTHS = (360, 1024, 2560)
+USUAL_WIDTH = 1280
 THEMES = ("light", "dark")
 HEIGHT = 900
 SERIOUS = ("serious", "critical")
@@ -51,6 +52,16 @@ class Browser:
         self.driver = driver
         self.url = ""
         self._axe = axe
+
+    def at(self, url: str) -> Browser:
+        """Go to another console: what pages of the last one still do is no matter of this one. A usual size, light."""
+        self.driver.get("about:blank")
+        self.driver.get_log("browser")
+        self.driver.get_log("performance")
+        self.url = url
+        self.theme("light")
+        self.size(USUAL_WIDTH)
+        return self
 
     def open(self, path: str) -> None:
         """Load a page."""
@@ -85,8 +96,13 @@ class Browser:
         wait_for(is_shown, f"the page shows {text!r}", errors=(StaleElementReferenceException,))
 
     def click(self, selector: str) -> None:
-        """Click an element."""
-        self.one(selector).click()
+        """Click an element; once more if it was replaced meanwhile."""
+
+        def is_clicked() -> bool:
+            self.one(selector).click()
+            return True
+
+        wait_for(is_clicked, f"{selector} is clicked", errors=(StaleElementReferenceException,))
 
     def fill(self, selector: str, text: str) -> None:
         """Replace the text of a field."""
@@ -106,16 +122,19 @@ class Browser:
 
     def check(self) -> None:
         """What holds for every page at any time."""
+        self._check_requests_and_width()
+        assert [found for found in self._violations() if found["impact"] in SERIOUS] == []
+
+    def _check_requests_and_width(self) -> None:
         errors = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
-        # A failed answer is logged as an error of the network, which is no error of the page.
-        assert [text for text in errors if "Failed to load resource" not in text] == []
+        # A refused action is logged as a failed resource, which is no error of the page.
+        assert [text for text in errors if "Failed to load resource" not in text or "/static/" in text] == []
         foreign = [url for url in self._requested() if urlsplit(url).scheme.startswith("http")]
         assert [url for url in foreign if not url.startswith(self.url)] == []
         page_width, window_width = self.driver.execute_script(
             "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
         )
         assert page_width <= window_width, f"the page is {page_width} px wide in a window of {window_width} px"
-        assert [found for found in self._violations() if found["impact"] in SERIOUS] == []
 
     def _requested(self) -> list[str]:
         """The URLs that were requested since the last call."""
@@ -127,19 +146,25 @@ class Browser:
         ]
 
     def _violations(self) -> list[dict[str, Any]]:
-        self.driver.execute_script(self._axe)
+        if not self.driver.execute_script("return typeof axe !== 'undefined'"):
+            self.driver.execute_script(self._axe)
         return self.driver.execute_async_script(_AXE)
 
     def looks(self, path: str, name: str, ready: str = "main") -> None:
-        """Check a page at three widths in both themes; `ready` is the selector of what it waits for."""
-        for theme in THEMES:
+        """Check a page at three widths in both themes; `ready` is the selector of what it waits for.
+
+        axe, which takes the most time, looks once in each theme: once at a narrow page and once at a wide one.
+        """
+        for theme, width_of_axe in zip(THEMES, WIDTHS, strict=False):
             self.theme(theme)
+            self.open(path)
+            self.one(ready)
             for width in WIDTHS:
                 self.size(width)
-                self.open(path)
-                self.one(ready)
-                self.check()
+                self._check_requests_and_width()
                 self._keep(f"{name}-{width}-{theme}")
+                if width == width_of_axe:
+                    self.check()
 
     def _keep(self, name: str) -> None:
         folder = os.environ.get("BARNABAS_SCREENSHOTS")

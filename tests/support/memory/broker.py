@@ -145,6 +145,7 @@ class Client:
             on_output=self._on_output,
             clock=lambda: memory.clock.now,
             on_refused=self._on_refused,
+            count_errors=None if memory.broker.meter is None else memory.broker.meter.count_errors,
         )
         self.refused = ""
         """Why the connection is to be closed, if that was found outside of `feed`."""

@@ -8,8 +8,15 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Literal
 
-from barnabas.client.admin.cluster import Feature, describe_cluster, describe_features, is_offline, is_under_replicated
-from barnabas.client.admin.reassignments import ongoing
+from barnabas.client.admin.cluster import (
+    Feature,
+    describe_cluster,
+    describe_features,
+    describe_quorum,
+    is_offline,
+    is_under_replicated,
+)
+from barnabas.client.admin.reassignments import Reassignment, ongoing
 from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
@@ -84,6 +91,7 @@ class ClusterView:
 
     cluster_id: str
     controller: int
+    """The leader of the quorum; -1 if it is not known. It need not be a broker."""
     failure: str
     """Why no broker answers; empty if one does."""
     brokers: list[ClusterBroker]
@@ -130,12 +138,14 @@ def _view(cluster: Cluster, call: Call, known: ClusterState | None) -> ClusterVi
     described = describe_cluster(cluster)
     topics = list_topics(cluster)
     partitions = [partition for topic in topics for partition in topic.partitions]
-    moves = unless_refused(lambda: ongoing(cluster), {})
+    moves: dict[tuple[str, int], Reassignment] = unless_refused(lambda: ongoing(cluster), {})
+    controller = unless_refused(lambda: describe_quorum(cluster).topics[0].partitions[0].leader_id, -1)
+    loads = call.collector.read(lambda figures, _: views.broker_rows(figures))
     return ClusterView(
         cluster_id=described.cluster_id,
-        controller=described.controller_id,
+        controller=controller,
         failure="",
-        brokers=_brokers(described, topics, call.collector.read(lambda figures, _: views.broker_rows(figures)), known),
+        brokers=_brokers(described, topics, loads, known, controller),
         controllers=_nodes(known, "controller"),
         has_nodes=known is not None,
         partitions=len(partitions),
@@ -164,6 +174,7 @@ def _brokers(
     topics: list[MetadataResponseTopic],
     loads: list[views.BrokerRow],
     known: ClusterState | None,
+    controller: int,
 ) -> list[ClusterBroker]:
     leaders: Counter[int] = Counter()
     replicas: Counter[int] = Counter()
@@ -187,7 +198,7 @@ def _brokers(
             state="offline" if node is not None and node.pid is None else state,
             address=f"{broker.host}:{broker.port}",
             rack=broker.rack,
-            is_controller=number == described.controller_id,
+            is_controller=number == controller,
             version=load.version if load else "",
             leaders=leaders[number],
             replicas=replicas[number],

@@ -85,7 +85,7 @@ class Partitions:
 @resource(HERE, template="cluster/partitions.html", summary="Replicas of every partition on every broker.")
 def partitions(cluster: Cluster, query: PartitionsQuery) -> Partitions:
     """One page."""
-    moves = unless_refused(lambda: ongoing(cluster), {})
+    moves: dict[tuple[str, int], Reassignment] = unless_refused(lambda: ongoing(cluster), {})
     rows = list(_rows(cluster, query.topic, moves))
     brokers = {broker.broker_id for broker in describe_cluster(cluster).brokers}
     brokers |= {replica for row in rows for replica in row.replicas}

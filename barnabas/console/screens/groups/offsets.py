@@ -13,12 +13,13 @@ from barnabas.client.errors import NotFound, raise_first
 from barnabas.client.groups.consumer_groups import committed_offsets, delete_offsets
 from barnabas.client.groups.seek import Goal, current_offsets, move_group, resolve_goals
 from barnabas.client.groups.share_groups import forget_share_topics
-from barnabas.client.groups.views import group_type, view_group
+from barnabas.client.groups.views import group_type
 from barnabas.client.offsets import TopicPartition
 from barnabas.client.positions import OffsetSpec
+from barnabas.console.console import Call
 from barnabas.console.failures import Refused
 from barnabas.console.resources import Done, action, resource
-from barnabas.console.screens.groups.one import busy
+from barnabas.console.screens.groups.one import busy, viewed
 from barnabas.console.values import BadInput
 
 Where = Literal["", "earliest", "latest", "time", "offset", "shift", "group"]
@@ -67,9 +68,9 @@ class OffsetsView:
 
 
 @resource("/groups/{group}/offsets", template="groups/offsets.html", summary="Where the offsets of a group would go.")
-def preview(cluster: Cluster, query: OffsetsQuery) -> OffsetsView:
+def preview(cluster: Cluster, call: Call, query: OffsetsQuery) -> OffsetsView:
     """Nothing is changed. A group that does not exist may get its first offsets."""
-    kind, reason = _kind_and_members(cluster, query.group)
+    kind, reason = _kind_and_members(cluster, call, query.group)
     before = current_offsets(cluster, query.group, is_share=kind == "share")
     topics = sorted({topic for topic, _ in before})
     if not query.to:
@@ -86,10 +87,11 @@ def _move(which: TopicPartition, before: int | None, after: int) -> MoveRow:
     return MoveRow(*which, known, after, None if known is None else after - known)
 
 
-def _kind_and_members(cluster: Cluster, group: str) -> tuple[str, str]:
+def _kind_and_members(cluster: Cluster, call: Call, group: str) -> tuple[str, str]:
     """The kind of a group, and the sentence about its members; classic without members if it does not exist."""
     try:
-        return group_type(cluster, group), busy(view_group(cluster, group))
+        view = viewed(cluster, call, group)
+        return view.group_type, busy(view)
     except NotFound:
         return "classic", ""
 
@@ -168,12 +170,12 @@ class MoveOffsets:
 
 
 @action("/groups/{group}/offsets", summary="Set the offsets of a group without members.")
-def move(cluster: Cluster, form: MoveOffsets) -> Done:
+def move(cluster: Cluster, call: Call, form: MoveOffsets) -> Done:
     """Exactly these offsets, as a preview has shown them."""
     offsets = dict(_parsed(line) for text in form.moves for line in text.splitlines() if line.strip())
     if not offsets:
         raise BadInput("moves: there is nothing to change")
-    kind, reason = _kind_and_members(cluster, form.group)
+    kind, reason = _kind_and_members(cluster, call, form.group)
     if reason:
         raise Refused(HTTPStatus.CONFLICT, reason)
     move_group(cluster, form.group, offsets, is_share=kind == "share")

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ClientError
+from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.groups.consumer_groups import delete_group
 from barnabas.client.groups.lags import Lag, lags_of, total_lag
 from barnabas.client.groups.share_states import share_states
@@ -157,8 +157,7 @@ class GroupQuery(TableQuery):
 @resource("/groups/{group}", template="groups/group.html", summary="One group: members, lag, assignment.")
 def one_group(cluster: Cluster, call: Call, query: GroupQuery) -> OneGroup:
     """Members and lags are asked for now; the chart comes from the collector."""
-    call.collector.read(partial(_look_at, group=query.group))
-    view = view_group(cluster, query.group)
+    view = viewed(cluster, call, query.group)
     lags = lags_of(cluster, view)
     rows = [LagRow(lag.topic, lag.partition, lag.committed, lag.end, lag.lag, lag.client, lag.host) for lag in lags]
     columns = ("topic", "partition", "committed", "end", "lag", "client", "host")
@@ -179,6 +178,17 @@ def one_group(cluster: Cluster, call: Call, query: GroupQuery) -> OneGroup:
         deliveries=_deliveries(cluster, view.group_id, lags) if view.group_type == "share" else None,
         streams=_streams(cluster, view.group_id) if view.group_type == "streams" else None,
     )
+
+
+def viewed(cluster: Cluster, call: Call, group: str) -> GroupView:
+    """A group with its members, asked for now. Of a group that the collector knows no list of all groups is asked."""
+    kind = call.collector.read(partial(_look_at, group=group))
+    if kind is not None:
+        try:
+            return view_group(cluster, group, kind)
+        except NotFound:
+            pass  # it was deleted, or made again as another kind
+    return view_group(cluster, group)
 
 
 def busy(view: GroupView) -> str:
@@ -268,11 +278,13 @@ def group_lag(call: Call, query: GroupEventsQuery) -> LiveView:
     return call.collector.read(lambda figures, now_s: _live(figures, now_s, query))
 
 
-def _look_at(figures: Figures, now_s: float, group: str) -> None:
-    """The series of this group's partitions are kept while it is looked at."""
+def _look_at(figures: Figures, now_s: float, group: str) -> str | None:
+    """The kind of a known group; the series of its partitions are kept while it is looked at."""
     known = figures.groups.get(group)
-    if known is not None:
-        known.looked_at_s = now_s
+    if known is None:
+        return None
+    known.looked_at_s = now_s
+    return known.kind
 
 
 def _live(figures: Figures, now_s: float, query: GroupEventsQuery) -> LiveView:

@@ -104,8 +104,8 @@ def _with_details(cluster: Cluster, page: Page[ListedTopic]) -> Page[ListedTopic
     names = [row.name for row in page.rows]
     if not names:
         return page
-    sizes = unless_refused(lambda: sizes_of(cluster, names), {})
-    policies = unless_refused(lambda: _policies(cluster, names), {})
+    sizes: dict[str, int] = unless_refused(lambda: sizes_of(cluster, names), {})
+    policies: dict[str, str | None] = unless_refused(lambda: _policies(cluster, names), {})
     records = _records(cluster, page.rows)
     return page.map(
         lambda row: replace(

@@ -1,4 +1,6 @@
-"""The HTTP server of `barnabas.metrics.listener`: answers GET /metrics, and nothing else.
+"""The HTTP server of `barnabas.metrics.listener`: answers GET and HEAD of /metrics, /health and /ready.
+
+/health is 200 while the process answers, /ready 200 or 503 with the reason: what probes of Docker and Kubernetes ask.
 
 It runs in tasks of trio beside the reactor, and writes piece by piece, so that a scrape does not delay clients. What a
 client can take is bounded: `MAX_CONNECTIONS` at a time, one request each, of `MAX_REQUEST_BYTES` within `REQUEST_S`,
@@ -13,12 +15,11 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import h11
 import trio
 
-from barnabas.broker.metrics.exposition import CONTENT_TYPE
 from barnabas.broker.net.http_connection import HttpConnection
 from barnabas.broker.net.task_listener import serve_in_tasks
 
@@ -32,16 +33,28 @@ MAX_REQUEST_BYTES: Final = 8192
 REQUEST_S: Final = 5.0
 RESPONSE_S: Final = 30.0
 
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
 Body = Callable[[], AsyncGenerator[str, None]]
 """Makes the text of /metrics, in pieces."""
+WhyNotReady = Callable[[], "str | None"]
+"""Returns why the broker does not serve clients, as a sentence; None if it does."""
 
 
-async def serve_metrics(listening: socket.socket, body: Body) -> None:
-    """Answer scrapes on a listening socket until cancelled; the socket is closed then."""
-    await serve_in_tasks(listening, trio.Semaphore(MAX_CONNECTIONS), partial(_serve_one, body), logger)
+class Answers(NamedTuple):
+    """Where the answers come from."""
+
+    body: Body
+    why_not_ready: WhyNotReady
 
 
-async def _serve_one(body: Body, stream: trio.SocketStream) -> None:
+async def serve_metrics(listening: socket.socket, body: Body, why_not_ready: WhyNotReady = lambda: None) -> None:
+    """Answer requests on a listening socket until cancelled; the socket is closed then."""
+    serve = partial(_serve_one, Answers(body, why_not_ready))
+    await serve_in_tasks(listening, trio.Semaphore(MAX_CONNECTIONS), serve, logger)
+
+
+async def _serve_one(answers: Answers, stream: trio.SocketStream) -> None:
     """Answer one request."""
     connection = HttpConnection(stream, MAX_REQUEST_BYTES)
     request = None
@@ -55,18 +68,26 @@ async def _serve_one(body: Body, stream: trio.SocketStream) -> None:
     if request is None or isinstance(request, h11.ConnectionClosed):
         return
     with trio.move_on_after(RESPONSE_S):
-        await _respond(connection, request, body)
+        await _respond(connection, request, answers)
 
 
-async def _respond(connection: HttpConnection, request: h11.Request | h11.RemoteProtocolError, body: Body) -> None:
+async def _respond(
+    connection: HttpConnection, request: h11.Request | h11.RemoteProtocolError, answers: Answers
+) -> None:
     if isinstance(request, h11.RemoteProtocolError):
         await _refuse(connection, HTTPStatus.BAD_REQUEST)
     elif request.method not in {b"GET", b"HEAD"}:
         await _refuse(connection, HTTPStatus.METHOD_NOT_ALLOWED, ("Allow", "GET, HEAD"))
-    elif request.target.split(b"?", 1)[0] != b"/metrics":
-        await _refuse(connection, HTTPStatus.NOT_FOUND)
     else:
-        await _send_metrics(connection, body, has_body=request.method == b"GET")
+        path = request.target.split(b"?", 1)[0]
+        if path == b"/metrics":
+            await _send_metrics(connection, answers.body, has_body=request.method == b"GET")
+        elif path == b"/health":
+            await _send_state(connection, None)
+        elif path == b"/ready":
+            await _send_state(connection, answers.why_not_ready())
+        else:
+            await _refuse(connection, HTTPStatus.NOT_FOUND)
 
 
 async def _send_metrics(connection: HttpConnection, body: Body, *, has_body: bool) -> None:
@@ -80,6 +101,12 @@ async def _send_metrics(connection: HttpConnection, body: Body, *, has_body: boo
     await connection.send(h11.EndOfMessage())
 
 
+async def _send_state(connection: HttpConnection, problem: str | None) -> None:
+    status = HTTPStatus.OK if problem is None else HTTPStatus.SERVICE_UNAVAILABLE
+    headers = [("Content-Type", "text/plain; charset=utf-8"), ("Cache-Control", "no-store"), ("Connection", "close")]
+    await connection.respond(status, headers, f"{problem or 'OK'}\n".encode())
+
+
 async def _refuse(connection: HttpConnection, status: HTTPStatus, *headers: tuple[str, str]) -> None:
-    text = f"{status.value} {status.phrase}\nThe metrics are at /metrics.\n"
+    text = f"{status.value} {status.phrase}\nThere are /metrics, /health and /ready.\n"
     await connection.respond(status, [*headers, ("Content-Type", "text/plain"), ("Connection", "close")], text.encode())

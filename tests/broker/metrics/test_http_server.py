@@ -1,4 +1,4 @@
-"""GET /metrics on a loopback socket: the text, other requests, and clients that are slow or hostile."""
+"""GET /metrics, /health and /ready on a loopback socket: the answers, and clients that are slow or hostile."""
 
 from __future__ import annotations
 
@@ -11,18 +11,11 @@ import pytest
 import trio
 
 from barnabas.broker.config.load import load
-from barnabas.broker.metrics import http_server
-from barnabas.broker.metrics.exposition import (
-    LINES,
-    figures_of_broker,
-    text_of_clients,
-    text_of_figures,
-    text_of_log_ins,
-)
+from barnabas.broker.exporter import http_server
+from barnabas.broker.exporter.exposition import text_of_clients
+from barnabas.broker.exporter.page import LINES
 from barnabas.broker.net.acceptor import bind
-from barnabas.broker.net.log_ins import LogIns
 from barnabas.coord.client_metrics.kept import KeptMetrics
-from barnabas.wire.clients.broker_load import BrokerLoad
 from barnabas.wire.clients.otlp import Point
 from barnabas.wire.configdef import ConfigError
 from tests.support.cases import for_each
@@ -43,10 +36,10 @@ async def two_lines() -> AsyncGenerator[str, None]:
 
 @asynccontextmanager
 async def listening(body: http_server.Body = two_lines) -> AsyncIterator[tuple[str, int]]:
-    """The address of a server."""
+    """The address of a server of a broker that is not ready."""
     bound = bind("127.0.0.1", 0, 50)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(http_server.serve_metrics, bound, body)
+        nursery.start_soon(http_server.serve_metrics, bound, body, lambda: "It is starting.")
         yield bound.getsockname()
         nursery.cancel_scope.cancel()
 
@@ -78,7 +71,21 @@ async def test_metrics_are_answered_in_chunks() -> None:
         (b"GET /metrics HTTP/1.0\r\n\r\n", b"200 OK", b"one 1\ntwo 2\n"),
         (b"GET /metrics?name=one HTTP/1.0\r\n\r\n", b"200 OK", b"one 1\ntwo 2\n"),
         (b"HEAD /metrics HTTP/1.1\r\nHost: b\r\n\r\n", b"200 OK", b""),
-        (b"GET / HTTP/1.1\r\nHost: b\r\n\r\n", b"404 Not Found", b"404 Not Found\nThe metrics are at /metrics.\n"),
+        (b"GET /health HTTP/1.1\r\nHost: b\r\n\r\n", b"200 OK", b"OK\n"),
+        (b"HEAD /health HTTP/1.1\r\nHost: b\r\n\r\n", b"200 OK", b""),
+        (b"GET /ready?verbose=1 HTTP/1.1\r\nHost: b\r\n\r\n", b"503 Service Unavailable", b"It is starting.\n"),
+        (b"HEAD /ready HTTP/1.1\r\nHost: b\r\n\r\n", b"503 Service Unavailable", b""),
+        (b"GET /ready/ HTTP/1.1\r\nHost: b\r\n\r\n", b"404 Not Found", None),
+        (b"GET //metrics HTTP/1.1\r\nHost: b\r\n\r\n", b"404 Not Found", None),
+        (b"GET http://b/metrics HTTP/1.1\r\nHost: b\r\n\r\n", b"404 Not Found", None),
+        (b"GET /../metrics HTTP/1.1\r\nHost: b\r\n\r\n", b"404 Not Found", None),
+        (
+            b"GET / HTTP/1.1\r\nHost: b\r\n\r\n",
+            b"404 Not Found",
+            b"404 Not Found\nThere are /metrics, /health and /ready.\n",
+        ),
+        (b"HEAD / HTTP/1.1\r\nHost: b\r\n\r\n", b"404 Not Found", b""),
+        (b"POST /ready HTTP/1.1\r\nHost: b\r\n\r\n", b"405 Method Not Allowed", None),
         (b"POST /metrics HTTP/1.1\r\nHost: b\r\n\r\n", b"405 Method Not Allowed", None),
         (b"GET /metrics HTTP/1.1\r\n\r\n", b"400 Bad Request", None),  # RFC 9112: a Host is needed
         (b"GET /metrics\r\n\r\n", b"400 Bad Request", None),
@@ -170,24 +177,6 @@ async def test_a_scrape_that_fails_concerns_nobody_else(caplog: pytest.LogCaptur
     assert "A connection failed" in caplog.text
 
 
-def test_figures_are_written_in_prometheus_text_format() -> None:
-    load = BrokerLoad(0.25, 0.5, 1024.0, 0.75, 10.0, 2.5, 3.0, 60.0)
-    lines = text_of_figures(figures_of_broker(load, 7)).splitlines()
-    assert lines[1:3] == ["# TYPE barnabas_cpu_ratio gauge", "barnabas_cpu_ratio 0.25"]
-    assert {"barnabas_memory_bytes 1024", "barnabas_leader_partitions 3", "barnabas_connections 7"} <= set(lines)
-
-
-def test_log_ins_are_shown_by_listener() -> None:
-    assert text_of_log_ins({}) == ""
-    lines = text_of_log_ins({"SSL": LogIns(3, 1), "SASL_SSL": LogIns(0, 2, 5)}).splitlines()
-    assert "# TYPE barnabas_failed_authentications_total counter" in lines
-    assert {
-        'barnabas_successful_authentications_total{listener="SSL"} 3',
-        'barnabas_failed_authentications_total{listener="SASL_SSL"} 2',
-        'barnabas_successful_reauthentications_total{listener="SASL_SSL"} 5',
-    } <= set(lines)
-
-
 @for_each(
     ("value", "written"), [(nan, "NaN"), (inf, "+Inf"), (-inf, "-Inf"), (3.0, "3"), (-0.1, "-0.1"), (1e300, "1e+300")]
 )
@@ -195,6 +184,15 @@ def test_every_number_is_written(value: float, written: str) -> None:
     metrics = KeptMetrics(10**6)
     metrics.add(metrics.begin(b"1", CLIENT, 60.0), Point("m", (), value, is_monotonic=False, is_delta=False))
     assert "".join(text_of_clients(metrics)).endswith(f"}} {written}\n")
+
+
+def test_a_client_cannot_push_a_metric_of_the_broker() -> None:
+    metrics = KeptMetrics(10**6)
+    client = metrics.begin(b"1", CLIENT, 60.0)
+    for name in ("barnabas.cpu.ratio", "kafka.brokers", "barnabas.turn.seconds.sum", "mine"):
+        metrics.add(client, Point(name, (), 1.0, is_monotonic=False, is_delta=False))
+    lines = "".join(text_of_clients(metrics)).splitlines()
+    assert [line.split("{")[0] for line in lines] == ["# TYPE mine gauge", "mine"]
 
 
 def test_many_series_are_written_in_pieces_while_they_change() -> None:
