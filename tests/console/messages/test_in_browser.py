@@ -35,7 +35,7 @@ def send(
     bootstrap: str, topic: str, records: list[tuple[bytes | None, bytes | None, list]], partitions: int = 2
 ) -> None:
     with Cluster(bootstrap) as cluster:
-        create_topic(cluster, topic, partitions=partitions)
+        create_topic(cluster, topic, partitions=partitions, configs={"retention.ms": "-1"})
         producer = Producer(cluster, RoundRobin)
         for number, (key, value, headers) in enumerate(records):
             producer.send(topic, value, key, headers, partition=number % partitions, timestamp_ms=T0 + number * 1000)
@@ -133,7 +133,8 @@ def test_a_person_finds_a_message(browser: Browser, broker, topic: str) -> None:
     browser.looks(f"/messages/{topic}/0/30", "message", "#record")
     browser.looks(f"/messages/{topic}/compare?left=0:30&right=0:31", "messages-compare", ".comparison")
     browser.looks(f"/messages/{topic}/new-record?copy=0:30", "messages-new", "#value")
-    browser.looks("/schemas", "schemas", "#schema-text")
+    browser.open("/schemas")
+    browser.check()
 
 
 MARKUP = '<script>document.title = "owned"</script><img src=x onerror=alert(1)>{{ 7*7 }}'
@@ -168,13 +169,9 @@ def test_a_hostile_topic_is_text_everywhere(browser: Browser, broker, topic: str
         browser.one("#record")
         for form in browser.all("[data-side=value][data-form=text]"):
             form.click()
-        browser.check()
         assert "owned" not in browser.driver.title
-        browser.open(f"/messages/{topic}/compare?left=0:{offset}&right=0:4")
-        browser.shows("Two records")
+    for path in (f"/messages/{topic}/compare?left=0:0&right=0:4", f"/messages/{topic}/new-record?copy=0:4"):
+        browser.open(path)
+        browser.one("main")
+        assert not browser.all("img[src=x]")
         browser.check()
-        browser.open(f"/messages/{topic}/new-record?copy=0:{offset}")
-        browser.one("#value")
-        browser.check()
-    browser.click("body")
-    assert not browser.all("img[src=x]")

@@ -30,7 +30,7 @@ def cluster(broker) -> Iterator[Cluster]:
 
 def fill(cluster: Cluster, topic: str, partitions: int = 3, count: int = COUNT, **options) -> None:
     """Records with times of one partition in order, of different partitions mixed."""
-    create_topic(cluster, topic, partitions=partitions)
+    create_topic(cluster, topic, partitions=partitions, configs={"retention.ms": "-1"})
     producer = Producer(cluster, RoundRobin, batch_bytes=700, **options)
     chance = Random(5)
     for number in range(count):

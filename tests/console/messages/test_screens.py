@@ -17,9 +17,11 @@ from tests.support.console.running import RunningConsole
 T0 = 1_763_000_000_000
 
 
-def fill(broker, topic: str, values: list[bytes | None], partitions: int = 1, **create) -> None:
+def fill(
+    broker, topic: str, values: list[bytes | None], partitions: int = 1, configs: dict[str, str] | None = None
+) -> None:
     with Cluster(broker.bootstrap) as cluster:
-        create_topic(cluster, topic, partitions=partitions, **create)
+        create_topic(cluster, topic, partitions=partitions, configs={"retention.ms": "-1"} | (configs or {}))
         producer = Producer(cluster, RoundRobin, batch_bytes=2_000_000)
         for number, value in enumerate(values):
             headers = [("source", b"web" if number % 2 else b"app")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
@@ -11,6 +12,7 @@ from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import end_offsets, start_offsets
 from barnabas.console.console import Call
+from barnabas.console.failures import Refused
 from barnabas.console.messages.contents.formats import FORMATS
 from barnabas.console.messages.pages import Page, read_page
 from barnabas.console.messages.starts import NEWEST, format_positions, start_positions
@@ -149,7 +151,13 @@ def page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Mess
         with wrong_input("at"):
             positions = start_positions(cluster, query.topic, span, query.start, query.at)
     request = page_request(query, positions, query.limit, query.seconds, backwards=backwards)
-    page = read_page(cluster, span, request, matcher)
+    if matcher.selects:
+        with call.console.messages.search() as is_free:
+            if not is_free:
+                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many searches are running: try again in a moment")
+            page = read_page(cluster, span, request, matcher)
+    else:
+        page = read_page(cluster, span, request, matcher)
     links = _Links(query, page, backwards)
     return Messages(
         query.topic,
