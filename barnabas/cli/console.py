@@ -50,6 +50,21 @@ CONTROL_VARIABLE = "BARNABAS_CONSOLE_CONTROL"
     metavar="DIR",
     help="The directory of 'serve --brokers N': nodes are started, stopped and killed from the pages.",
 )
+@click.option(
+    "--pipelines",
+    metavar="DIR",
+    help="The folder of the checkpoints, files, reports and logs of 'barnabas pipeline', whose runs the pages show.",
+)
+@click.option(
+    "--schema",
+    "schemas",
+    metavar="FILE",
+    multiple=True,
+    help="A schema to decode messages with: .avsc, .proto or a descriptor set of protoc (.desc); may be repeated.",
+)
+@click.option(
+    "--schema-registry", metavar="URL", help="Decode messages with the framing of a Schema Registry by its schemas."
+)
 @click.option("--control-file", metavar="FILE", help="The file that 'serve --control --control-file FILE' has written.")
 @click.option("--end-with-stdin", is_flag=True, help="Stop when standard input ends.")
 @click.option("--socket", "descriptor", type=int, hidden=True, help="A socket that listens, from 'serve --console'.")
@@ -64,6 +79,9 @@ def console(
     in_container: bool,
     read_only: bool,
     data_dir: str | None,
+    pipelines: str | None,
+    schemas: tuple[str, ...],
+    schema_registry: str | None,
     control_file: str | None,
     end_with_stdin: bool,
     descriptor: int | None,
@@ -86,17 +104,22 @@ def console(
             read_only=read_only,
             control=_control(control_file),
             data_dir=data_dir,
+            pipelines=pipelines,
             certificate=tls_cert,
             key=tls_key,
             login=login,
             allowed_hosts=hosts,
             is_in_container=in_container,
+            schema_files=schemas,
+            schema_registry=schema_registry,
         )
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="-b") from None
     try:
         app = checked_app(settings)
         listener = listen(host, port) if descriptor is None else socket.socket(fileno=descriptor)
+    except OSError as error:
+        raise click.BadParameter(f"{error.filename}: {(error.strerror or str(error)).lower()}") from None
     except (CannotListen, ValueError) as error:
         raise click.UsageError(str(error)) from None
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")

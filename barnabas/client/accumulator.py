@@ -20,16 +20,18 @@ class Batch:
 
     `order` is the number of its first record in the producer. `is_refused`: the broker has not appended
     it. `may_be_appended`: it was sent once without an answer that says whether it was. `opened_at` is the time of its
-    first record (monotonic seconds).
+    first record (monotonic seconds). `base_offset` is set when it is acknowledged; -1 if the broker did not say it.
     """
 
     order: int
     builder: BatchBuilder
+    partition: int = -1
     payload: bytes = field(default=b"", init=False)
     deadline: float = field(default=0.0, init=False)
     opened_at: float = field(default_factory=monotonic, init=False)
     is_refused: bool = field(default=False, init=False)
     may_be_appended: bool = field(default=False, init=False)
+    base_offset: int = field(default=-1, init=False)
 
     @property
     def size(self) -> int:
@@ -99,7 +101,7 @@ class PartitionQueue:
                 base_sequence=self.next_sequence,
                 transactional=self.identity.is_transactional,
             )
-            self.open = Batch(order, builder)
+            self.open = Batch(order, builder, self.index)
         builder = self.open.builder
         builder.append(timestamp_ms, key, value, headers)
         return builder.size_estimate

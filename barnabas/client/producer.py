@@ -355,6 +355,7 @@ class Producer:
                 batch.may_be_appended = True
                 self._retry(queue, batch, Unreachable(f"no answer for {queue.topic}-{queue.index}"))
             elif result.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+                batch.base_offset = result.base_offset
                 self._acknowledge(queue, batch)
             else:
                 self._refused(queue, batch, result)

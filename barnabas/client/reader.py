@@ -123,11 +123,13 @@ class Reader:
         committed_only: bool = False,
         on_note: Callable[[str], None] | None = None,
         on_fetched: Callable[[float], None] | None = None,
+        partition_max_bytes: int = PARTITION_MAX_BYTES,
     ) -> None:
         self.cluster = cluster
         self.isolation_level = READ_COMMITTED if committed_only else READ_UNCOMMITTED
         self.on_note = on_note
         self.on_fetched = on_fetched
+        self.partition_max_bytes = partition_max_bytes
         self.positions: dict[TopicPartition, Position] = {}
         self.current: Fetched | None = None
         """The fetched data that the latest record of `records` is in."""
@@ -223,7 +225,9 @@ class Reader:
                 ids[topic_id] = position.topic
             topics[position.topic].partitions.append(
                 FetchRequestFetchPartition(
-                    partition=position.index, fetch_offset=position.offset, partition_max_bytes=PARTITION_MAX_BYTES
+                    partition=position.index,
+                    fetch_offset=position.offset,
+                    partition_max_bytes=self.partition_max_bytes,
                 )
             )
         request = FetchRequest(
@@ -314,7 +318,14 @@ class Reader:
 
 
 def _committed(batches: Iterator[BatchView], aborted: Sequence[AbortedTransaction]) -> Iterator[BatchView]:
-    """The batches without aborted transactions, each of which ends with its abort marker."""
+    """The batches without those of aborted transactions."""
+    return (batch for batch, is_aborted in with_outcomes(batches, aborted) if not is_aborted)
+
+
+def with_outcomes(
+    batches: Iterator[BatchView], aborted: Sequence[AbortedTransaction]
+) -> Iterator[tuple[BatchView, bool]]:
+    """Each batch, and whether its transaction is aborted; a transaction ends with its marker, which is not aborted."""
     begins = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     aborting: set[int] = set()
     for batch in batches:
@@ -324,8 +335,9 @@ def _committed(batches: Iterator[BatchView], aborted: Sequence[AbortedTransactio
             if control_record_type(next(iter_records(batch))) == ControlRecordType.ABORT:
                 aborting.discard(batch.producer_id)
         elif batch.is_transactional and batch.producer_id in aborting:
+            yield batch, True
             continue
-        yield batch
+        yield batch, False
 
 
 def _name(topic: FetchableTopicResponse, ids: dict[bytes, str]) -> str:

@@ -11,6 +11,7 @@ from barnabas.console.control import Control
 from barnabas.console.guard.access import Access
 from barnabas.console.guard.sessions import Sessions
 from barnabas.console.jobs import Jobs
+from barnabas.console.messages.state import MessagesState
 from barnabas.console.requests.log import KnownTopics, RequestLog
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ class Console:
         self.clusters = Clusters(settings)
         self.sessions = Sessions()
         self.access = Access(settings, self.sessions)
+        self.messages = MessagesState(settings.schema_files, settings.schema_registry)
         self.collectors = Collectors()
         self.control = None if settings.control is None else Control(settings.control)
         """The channel of our broker; None for a cluster that has none."""

@@ -9,6 +9,9 @@
     @stream("/topics/{topic}/events", summary="Records as they arrive.")
     def tail(cluster: Cluster, query: TailQuery) -> Iterator[Event | None]: ...
 
+    @download("/topics/{topic}/export", summary="Records as a file.")
+    def export(cluster: Cluster, query: ExportQuery) -> Iterator[Download | bytes]: ...
+
 A function has some of the parameters `cluster`, `query` (an action: `form`) and `call`, by these names.
 `query` and `form` are frozen dataclasses whose fields are filled from the path, then the query string, the form or the
 JSON body (`values.py`). Functions are synchronous: they run in a thread. `serving.py` makes the endpoints.
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 if TYPE_CHECKING:
     from barnabas.console.events import Event
 
-Kind = Literal["resource", "action", "stream"]
+Kind = Literal["resource", "action", "stream", "download"]
 PARAMETERS = ("cluster", "query", "form", "call")
 
 
@@ -34,6 +37,14 @@ class Done:
 
     text: str
     location: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """What a download is: the first item of its function."""
+
+    filename: str
+    media_type: str
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,18 @@ def stream(
     The function is a generator; each step takes about a second at most and yields an event, or None if there is none.
     """
     return lambda function: _declare("stream", path, summary, function, timeout_s=timeout_s)
+
+
+def download(
+    path: str, *, summary: str, timeout_s: float | None = None
+) -> Callable[[Callable[..., Iterator[Download | bytes]]], Declared]:
+    """Declare a file at `path` and `/api` + `path`.
+
+    The function is a generator: first a `Download`, then the bytes, in pieces that each take about a second at most.
+    An error before the first piece is answered; a later one breaks the connection, so that the file is not taken for a
+    whole one.
+    """
+    return lambda function: _declare("download", path, summary, function, timeout_s=timeout_s)
 
 
 def _declare(kind: Kind, path: str, summary: str, function: Callable[..., Any], **options: Any) -> Declared:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import anyio
 from anyio import to_thread
@@ -29,15 +29,16 @@ from barnabas.console.screens.api import entries
 from barnabas.console.values import from_json, from_texts, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from starlette.requests import Request
 
     from barnabas.console.console import Console
     from barnabas.console.pages import Pages
-    from barnabas.console.resources import Declared, Done
+    from barnabas.console.resources import Declared, Done, Download
 
 THREADS = 16
+DOWNLOADS_MAX = 8
 FLASH = "barnabas-done"
 """The cookie with the sentence of the last action, for the next page."""
 
@@ -51,11 +52,18 @@ class Serving:
         self._pages = pages
         self._streams = Streams()
         self._threads: anyio.CapacityLimiter | None = None
+        self._downloads = 0
 
     def routes(self, declared: Declared) -> list[Route]:
         """The routes of one declaration."""
         methods = ["POST"] if declared.kind == "action" else ["GET"]
-        endpoint = {"resource": self._resource, "action": self._action, "stream": self._stream}[declared.kind]
+        endpoints = {
+            "resource": self._resource,
+            "action": self._action,
+            "stream": self._stream,
+            "download": self._download,
+        }
+        endpoint = endpoints[declared.kind]
 
         async def page(request: Request) -> Response:
             return await self._answered(request, declared, endpoint, is_api=False)
@@ -140,6 +148,39 @@ class Serving:
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._streams.body(request, steps), media_type="text/event-stream", headers=headers)
 
+    async def _download(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:  # noqa: ARG002
+        query = _query(declared, request)
+        if self._downloads >= DOWNLOADS_MAX:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many downloads are running: wait until one has ended")
+        pieces = self._steps(declared, call, query)
+        described: Download = await self._thread(next, pieces)
+        headers = {
+            "cache-control": "no-store",
+            "content-disposition": f"attachment; filename*=UTF-8''{quote(described.filename, safe='')}",
+        }
+        body = self._pieces(await self._thread(next, pieces, b""), pieces)
+        return StreamingResponse(body, media_type=described.media_type, headers=headers)
+
+    async def _pieces(self, first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+        """The bytes of a download. The generator's end, also by a client that is gone, gives the cluster back."""
+        self._downloads += 1
+        try:
+            piece: bytes | None = first
+            while piece is not None:
+                if piece:
+                    yield piece
+                piece = await self._thread(next, pieces, None)
+        finally:
+            self._downloads -= 1
+            with anyio.CancelScope(shield=True):
+                await self._thread(pieces.close)  # type: ignore[attr-defined]
+
+    async def _thread(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a function in one of the threads."""
+        if self._threads is None:
+            self._threads = anyio.CapacityLimiter(THREADS)
+        return await to_thread.run_sync(function, *arguments, limiter=self._threads)
+
     # --- the functions
 
     async def _form(self, request: Request, declared: Declared, *, is_api: bool) -> Any:
@@ -152,9 +193,7 @@ class Serving:
         return from_texts(declared.input_type, texts, _path_texts(request))
 
     async def _run(self, declared: Declared, call: Call, given: Any) -> Any:
-        if self._threads is None:
-            self._threads = anyio.CapacityLimiter(THREADS)
-        return await to_thread.run_sync(self._function, declared, call, given, limiter=self._threads)
+        return await self._thread(self._function, declared, call, given)
 
     def _function(self, declared: Declared, call: Call, given: Any) -> Any:
         with self._arguments(declared, call, given) as arguments:

@@ -28,6 +28,8 @@ class Settings:
     """Address and token of the broker's control channel."""
     data_dir: str | None = None
     """The directory of `serve --brokers N`, whose supervisor starts and ends nodes."""
+    pipelines: str | None = None
+    """The folder of the checkpoints, files and reports of `barnabas pipeline`."""
     certificate: str | None = None
     key: str | None = None
     """PEM files with which the console serves TLS; both or none."""
@@ -37,5 +39,9 @@ class Settings:
     """Further names under which the console is addressed."""
     is_in_container: bool = False
     """Whether the address is the container's, reached by whom its port is published to."""
+    schema_files: tuple[str, ...] = ()
+    """Avro and Protobuf schemas of messages: .avsc, .proto, .desc."""
+    schema_registry: str | None = None
+    """The address of a Schema Registry."""
     timeout_s: float = 10.0
     """How long a page waits for brokers, seconds."""

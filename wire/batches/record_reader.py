@@ -141,12 +141,18 @@ def _parse_headers(data: bytes, pos: int, end: int) -> tuple[list[Header], int]:
         raise CorruptRecord(f"A record with a header count of {count} and {end - pos} bytes remaining")
     headers: list[Header] = []
     for _ in range(count):
-        length, pos = record_varint(data, pos)
+        length = data[pos]
+        pos += 1
+        if length > 0x7F:
+            length, pos = record_varint(data, pos - 1)
         if length & 1 or pos + (length >> 1) > end:
             raise CorruptRecord(f"A header key of {_signed(length)} bytes with {end - pos} bytes remaining")
         start, pos = pos, pos + (length >> 1)
         key = data[start:pos].decode("utf-8", "replace")  # as Java's String does
-        length, pos = record_varint(data, pos)
+        length = data[pos]
+        pos += 1
+        if length > 0x7F:
+            length, pos = record_varint(data, pos - 1)
         if length & 1:
             headers.append((key, None))
             continue

@@ -9,7 +9,6 @@ import click
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
-from barnabas.cli.options.times import iso_time
 from barnabas.client.admin.tokens import (
     NOW,
     UNLIMITED,
@@ -22,6 +21,7 @@ from barnabas.client.admin.tokens import (
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_fields, show_rows
+from barnabas.terminal.times import iso_time
 
 
 @click.group(cls=Group)

@@ -6,10 +6,10 @@ import click
 
 from barnabas.cli.options.parameters import cluster_options, output_option
 from barnabas.cli.options.partitions import named_partitions
-from barnabas.cli.options.times import iso_time
 from barnabas.client.admin.transactions import describe_producers
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.tables import is_document, show_rows, spaced
+from barnabas.terminal.times import iso_time
 
 
 @click.command()

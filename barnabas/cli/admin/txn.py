@@ -12,7 +12,6 @@ from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import cluster_options, listing_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, split_partitions
 from barnabas.cli.options.patterns import matching
-from barnabas.cli.options.times import iso_time
 from barnabas.client.admin.topics import list_topics
 from barnabas.client.admin.transactions import (
     OpenTransaction,
@@ -26,6 +25,7 @@ from barnabas.client.admin.transactions import (
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows, spaced
+from barnabas.terminal.times import iso_time
 from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState
 
 STATES = ("Empty", "Ongoing", "PrepareCommit", "PrepareAbort", "CompleteCommit", "CompleteAbort", "PrepareEpochFence")

@@ -14,7 +14,6 @@ from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice
 from barnabas.cli.options.escapes import compile_format, printable
 from barnabas.cli.records.consume_source import find_topics
-from barnabas.cli.records.record_json import shown_json
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.groups.consumer import GroupConsumer
@@ -22,6 +21,7 @@ from barnabas.client.groups.member import GroupMember
 from barnabas.client.offsets import READ_COMMITTED, READ_UNCOMMITTED, TopicPartition, list_offsets
 from barnabas.client.positions import OffsetSpec, resolve_offset_specs
 from barnabas.client.reader import Position, Reader
+from barnabas.client.records.record_json import shown_json
 from barnabas.wire.batches.records import Record
 
 # --- kcat's deserializers (-s): a pack string such as `>iq` or `hs` turns bytes into text

@@ -16,8 +16,8 @@ from barnabas.cli.cat.options import Options
 from barnabas.cli.cat.properties import choice, number
 from barnabas.cli.records.produce_input import Fields, Waiting, read_pieces
 from barnabas.cli.records.produce_run import Run
-from barnabas.cli.records.record_json import ParsedRecord
 from barnabas.client.producer import MakePartitioner, Producer
+from barnabas.client.records.record_json import ParsedRecord
 from barnabas.wire.clients.partitioners import Murmur2
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

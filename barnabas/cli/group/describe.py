@@ -11,13 +11,13 @@ import click
 
 from barnabas.cli.group.listing import existing_groups
 from barnabas.cli.options.parameters import listing_options
-from barnabas.cli.options.times import iso_time
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.lags import Lag, headline, lags_of, total_lag
 from barnabas.client.groups.views import GroupView, view_groups
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.screen import can_redraw
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
+from barnabas.terminal.times import iso_time
 
 # --- --watch
 CLEAR = "\x1b[H\x1b[2J"

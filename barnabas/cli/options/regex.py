@@ -1,4 +1,4 @@
-"""Regular expressions of users, in RE2: linear time, whatever the pattern and the text."""
+"""Regular expressions on the command line (`client/records/patterns.py`): a wrong one is a usage error."""
 
 from __future__ import annotations
 
@@ -6,16 +6,12 @@ from typing import Any
 
 import click
 
+from barnabas.client.records.patterns import compile_pattern
+
 
 def compile_regex(pattern: str, option: str) -> Any:
     """A compiled pattern for UTF-8 and for bytes; a usage error names `option`."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(pattern.encode(), options)
-    except re2.error as error:
-        reason = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        sentence = f"{pattern!r} is not a regular expression (RE2): {reason}"
-        raise click.BadParameter(sentence, param_hint=option) from None
+        return compile_pattern(pattern)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None

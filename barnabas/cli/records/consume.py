@@ -14,12 +14,15 @@ from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.escapes import compile_format, printable
 from barnabas.cli.options.offset_spec import parse_range
 from barnabas.cli.options.parameters import bootstrap_option, connect, isolation_option
-from barnabas.cli.records.consume_run import Limits, Render, Run
+from barnabas.cli.options.regex import compile_regex
+from barnabas.cli.records.consume_run import Limits, Matches, Render, Run
 from barnabas.cli.records.consume_source import Selection, Source, find_partitions, group_source, plain_source
-from barnabas.cli.records.record_filter import Filter, Matches, grep
-from barnabas.cli.records.record_json import json_line, shown_json
+from barnabas.client.offsets import TopicPartition
 from barnabas.client.positions import OffsetSpec
+from barnabas.client.records.expression import Filter
+from barnabas.client.records.record_json import json_line, shown_json
 from barnabas.terminal.notes import note
+from barnabas.wire.batches.records import Record
 
 DEFAULT_FORMAT = r"%v\n"
 
@@ -124,13 +127,31 @@ def _matches(pattern: str | None, invert: bool, expression: str | None) -> tuple
         return [], None
     matches: list[Matches] = []
     if pattern is not None:
-        matches.append(grep(pattern, invert))
+        matches.append(_grep(pattern, invert))
     elif invert:
         raise click.UsageError("-v inverts --grep; give --grep REGEX too")
-    expression_filter = None if expression is None else Filter(expression)
+    expression_filter = None if expression is None else _filter(expression)
     if expression_filter is not None:
         matches.append(expression_filter)
     return matches, expression_filter
+
+
+def _grep(pattern: str, invert: bool) -> Matches:
+    """True for records whose key or value has a match; with `invert` for the others."""
+    search = compile_regex(pattern, "--grep").search
+
+    def matches(_partition: TopicPartition, record: Record) -> bool:
+        matches = any(text is not None and search(text) is not None for text in (record.value, record.key))
+        return matches is not invert
+
+    return matches
+
+
+def _filter(expression: str) -> Filter:
+    try:
+        return Filter(expression)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--filter") from None
 
 
 def _note(sentence: str) -> None:

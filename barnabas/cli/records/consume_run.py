@@ -14,13 +14,14 @@ from time import monotonic
 import click
 
 from barnabas.cli.records.consume_source import Source
-from barnabas.cli.records.record_filter import Filter, Matches
 from barnabas.client.errors import TimedOut
 from barnabas.client.offsets import TopicPartition
+from barnabas.client.records.expression import Filter
 from barnabas.terminal.progress import Show, progress
 from barnabas.wire.batches.records import Record
 
 Render = Callable[["TopicPartition", "Record"], bytes]
+Matches = Callable[["TopicPartition", "Record"], bool]
 SHOW_EVERY_S = 0.1
 CHECK_EVERY = 1024
 """Records between two looks at the clock."""

@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol
 import click
 
 from barnabas.cli.options.escapes import unescape
-from barnabas.cli.records.record_json import ParsedRecord, parse_record
+from barnabas.client.records.record_json import ParsedRecord, parse_record
 from barnabas.wire.batches.records import Header
 
 CHUNK_BYTES = 1 << 18

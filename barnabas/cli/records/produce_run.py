@@ -19,9 +19,9 @@ import click
 
 from barnabas.cli.records.interrupts import Interrupts
 from barnabas.cli.records.produce_input import Input
-from barnabas.cli.records.record_json import ParsedRecord
 from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.producer import Producer
+from barnabas.client.records.record_json import ParsedRecord
 from barnabas.terminal.notes import note
 from barnabas.terminal.progress import progress
 from barnabas.wire.errors import KafkaError

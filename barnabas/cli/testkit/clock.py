@@ -9,12 +9,27 @@ import click
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import output_option
-from barnabas.cli.options.times import Date, iso_time
 from barnabas.cli.testkit.control_channel import control_options, perform
 from barnabas.terminal.tables import show_fields
+from barnabas.terminal.times import date_ms, iso_time
 
 ADVANCE_S = 60.0
 """How long an advance may take, seconds of real time."""
+
+
+class Date(click.ParamType):  # type: ignore[type-arg]
+    """A date; the value is in ms since 1970."""
+
+    name = "date"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Milliseconds; other texts are a usage error."""
+        if isinstance(value, int):
+            return value
+        time_ms = date_ms(str(value).strip())
+        if time_ms is None:
+            self.fail(f"{value!r} is not a date such as 2026-12-24 or 2026-12-24T18:00+01:00", param, ctx)
+        return time_ms
 
 
 @click.group(cls=Group)

@@ -30,7 +30,7 @@ class ApiEntry:
     method: str
     path: str
     kind: str
-    """resource, action or stream."""
+    """resource, action, stream or download."""
     summary: str
     fields: list[ApiField]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Producer
 
-from barnabas.cli.options.times import iso_time
+from barnabas.terminal.times import iso_time
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartitionResponse,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.cli.records.record_json import json_line, parse_record, shown_json
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
 from barnabas.client.producer import Producer
+from barnabas.client.records.record_json import json_line, parse_record, shown_json
 from barnabas.wire.batches.records import Record
 from barnabas.wire.clients.partitioners import RoundRobin
 from barnabas.wire.errors import KafkaError

@@ -13,8 +13,8 @@ DATA_COMMANDS = (
     Mutant(
         "aborted-records-are-read",
         "barnabas/client/reader.py",
-        "        elif batch.is_transactional and batch.producer_id in aborting:\n            continue\n",
-        "",
+        "            yield batch, True\n",
+        "            yield batch, False\n",
         _CONSUME + "test_isolation",
     ),
     Mutant(
@@ -26,7 +26,7 @@ DATA_COMMANDS = (
     ),
     Mutant(
         "text-of-records-as-format-string",
-        "barnabas/cli/records/record_filter.py",
+        "barnabas/client/records/expression.py",
         "    if isinstance(dividend, str):\n",
         "    if False:\n",
         _CONSUME + "test_expressions",

@@ -4,28 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-import click
-
-# --- dates that users give
-
-
-class Date(click.ParamType):  # type: ignore[type-arg]
-    """A date; the value is in ms since 1970."""
-
-    name = "date"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Milliseconds; other texts are a usage error."""
-        if isinstance(value, int):
-            return value
-        time_ms = date_ms(str(value).strip())
-        if time_ms is None:
-            self.fail(f"{value!r} is not a date such as 2026-12-24 or 2026-12-24T18:00+01:00", param, ctx)
-        return time_ms
-
-
-# --- times in output
-
 
 def iso_time(time_ms: int) -> str | None:
     """A time in ms as text in UTC with ms; None for a time that is not set (negative)."""

@@ -1,0 +1,262 @@
+"""One record with its batch, parts of large values, two records side by side."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
+
+import msgspec
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import NotFound
+from barnabas.client.records.record_json import MAX_INT64
+from barnabas.console.console import Call
+from barnabas.console.messages.comparing import Comparison, compared
+from barnabas.console.messages.contents.formats import FORMATS, GUESS, Decoder, hex_dump
+from barnabas.console.messages.criteria import Criteria, Matcher
+from barnabas.console.messages.found_records import FoundRecord
+from barnabas.console.messages.pages import PageRequest, read_page
+from barnabas.console.messages.snippets import Snippet, snippets
+from barnabas.console.messages.starts import Span, partitions_of, read_span
+from barnabas.console.pages import link, part, visible
+from barnabas.console.resources import Download, download, resource
+from barnabas.console.screens.messages.views import (
+    ContentView,
+    Decoders,
+    HeaderView,
+    RecordView,
+    Text,
+    formats_of,
+    schemas_of,
+    whole_view,
+    wrong_input,
+)
+
+SHOWN_CHARACTERS = 64 * 1024
+"""Of a key or value on a page; the rest is loaded on demand."""
+RAW_PIECE = 1024 * 1024
+
+Partition = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT64)]
+Side = Literal["key", "value"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordQuery:
+    """Which record, and how it is decoded."""
+
+    topic: str
+    partition: Partition
+    offset: Offset
+    key_format: Text = GUESS
+    value_format: Text = GUESS
+
+
+@dataclass(frozen=True)
+class OneRecord:
+    """A record, with what can be copied, and the offsets of its partition."""
+
+    topic: str
+    record: RecordView
+    snippets: list[Snippet]
+    first: int
+    end: int
+    stable: int
+    shown: int
+    """Characters of the texts that are here; the rest is at `part`."""
+    formats: list[str]
+
+
+def read_record(
+    cluster: Cluster, topic: str, partition: int, offset: int, *, is_whole: bool = False
+) -> tuple[FoundRecord, Span]:
+    """A record, and the offsets of its partition. NotFound if there is none."""
+    span = read_span(cluster, topic, partitions_of(cluster, topic, [partition]), committed_only=False)
+    first, end = span.first[partition], span.end[partition]
+    if not first <= offset < end:
+        has = f"it has {first} to {end - 1}" if end > first else "it is empty"
+        raise NotFound(f"there is no offset {offset} in {topic}-{partition}; {has}")
+    narrow = Span({partition: offset}, {partition: offset + 1}, span.stable)
+    request = PageRequest(topic, {partition: offset}, 1, backwards=False, shows_control=True, is_whole=is_whole)
+    records = read_page(cluster, narrow, request, Matcher(Criteria())).records
+    if not records:
+        raise NotFound(f"there is no record at offset {offset} of {topic}-{partition} any more: it was compacted away")
+    return records[0], span
+
+
+@resource("/messages/{topic}/{partition}/{offset}", template="messages/record.html", summary="One record.")
+def one_record(cluster: Cluster, query: RecordQuery, call: Call) -> OneRecord:
+    """Long texts are cut: `part` has the rest."""
+    schemas = schemas_of(call)
+    decoders = Decoders.of(schemas, query.key_format, query.value_format)
+    record, span = read_record(cluster, query.topic, query.partition, query.offset)
+    settings = call.settings
+    host = settings.host if ":" not in settings.host else f"[{settings.host}]"
+    scheme = "https" if settings.certificate else "http"
+    made = snippets(record, query.topic, settings.bootstrap, f"{scheme}://{host}:{settings.port}", settings.properties)
+    return OneRecord(
+        query.topic,
+        _shortened(whole_view(record, decoders)),
+        made,
+        span.first[query.partition],
+        span.end[query.partition],
+        span.stable[query.partition],
+        SHOWN_CHARACTERS,
+        formats_of(schemas, FORMATS),
+    )
+
+
+def _shortened(view: RecordView) -> RecordView:
+    return replace(
+        view,
+        key=_short(view.key),
+        value=_short(view.value),
+        headers=[HeaderView(header.name, _short(header.value)) for header in view.headers],
+    )
+
+
+def _short(content: ContentView) -> ContentView:
+    if len(content.text) <= SHOWN_CHARACTERS:
+        return content
+    return replace(content, text=content.text[:SHOWN_CHARACTERS], is_cut=True, content=None)
+
+
+# --- parts of large values
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartQuery(RecordQuery):
+    """A part of a key or value: `at` counts characters of the decoded form, bytes of text and hex."""
+
+    side: Side = "value"
+    form: Literal["decoded", "text", "hex"] = "decoded"
+    at: Annotated[int, msgspec.Meta(ge=0)] = 0
+    length: Annotated[int, msgspec.Meta(ge=1, le=1024 * 1024)] = 256 * 1024
+
+
+@dataclass(frozen=True)
+class Part:
+    """Text to show, and where it goes on; -1 at the end. Characters that cannot be seen are escapes."""
+
+    text: str
+    next: int
+    size: int
+
+
+@resource("/messages/{topic}/{partition}/{offset}/part", summary="A part of a large key or value, as text.")
+def part_of_record(cluster: Cluster, query: PartQuery, call: Call) -> Part:
+    """The record is read again: the console keeps nothing."""
+    record, _ = read_record(cluster, query.topic, query.partition, query.offset, is_whole=True)
+    data = (record.key if query.side == "key" else record.value) or b""
+    end = query.at + query.length
+    if query.form == "decoded":
+        with wrong_input("value_format"):
+            decoder = Decoder(query.key_format if query.side == "key" else query.value_format, schemas_of(call))
+        content = decoder.content(data)
+        if content.format not in ("text", "hex"):
+            return Part(
+                visible(content.text[query.at : end]), end if end < len(content.text) else -1, len(content.text)
+            )
+    if query.form == "hex" or not _is_text(data):
+        return Part(hex_dump(data[query.at : end], query.at), end if end < len(data) else -1, len(data))
+    text, end = _text_part(data, query.at, end)
+    return Part(visible(text), end if end < len(data) else -1, len(data))
+
+
+def _is_text(data: bytes) -> bool:
+    return b"\0" not in data[:1024]
+
+
+def _text_part(data: bytes, at: int, end: int) -> tuple[str, int]:
+    """The text of a range, and where it ends: a character that is cut in two belongs to the next part."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(data[at:end], final=end >= len(data))
+    return text, min(end, len(data)) - len(decoder.getstate()[0])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawQuery:
+    """Which key or value."""
+
+    topic: str
+    partition: Partition
+    offset: Offset
+    side: Side = "value"
+
+
+@download("/messages/{topic}/{partition}/{offset}/raw", summary="The bytes of a key or value.")
+def raw_bytes(cluster: Cluster, query: RawQuery) -> Iterator[Download | bytes]:
+    """As they are stored; null is no bytes."""
+    record, _ = read_record(cluster, query.topic, query.partition, query.offset, is_whole=True)
+    data = (record.key if query.side == "key" else record.value) or b""
+    yield Download(f"{query.topic}-{query.partition}-{query.offset}.{query.side}", "application/octet-stream")
+    for at in range(0, len(data), RAW_PIECE):
+        yield data[at : at + RAW_PIECE]
+
+
+# --- two records
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareQuery:
+    """Two records, each as `PARTITION:OFFSET`."""
+
+    topic: str
+    left: Text
+    right: Text
+    right_topic: str = ""
+    """The topic of the right record; empty: the same."""
+    key_format: Text = GUESS
+    value_format: Text = GUESS
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Two records and the lines of their parts."""
+
+    topic: str
+    left: RecordView
+    right: RecordView
+    right_topic: str
+    parts: list[Comparison]
+    left_path: str
+    right_path: str
+
+
+@resource("/messages/{topic}/compare", template="messages/compare.html", summary="Two records, line by line.")
+def compare_records(cluster: Cluster, query: CompareQuery, call: Call) -> Compared:
+    """Key, value and headers are compared as they are decoded."""
+    decoders = Decoders.of(schemas_of(call), query.key_format, query.value_format)
+    right_topic = query.right_topic or query.topic
+    views = []
+    for field, topic, text in (("left", query.topic, query.left), ("right", right_topic, query.right)):
+        with wrong_input(field):
+            partition, offset = parse_place(text)
+        views.append(whole_view(read_record(cluster, topic, partition, offset)[0], decoders))
+    left, right = views
+    parts = [
+        compared("Key", visible(left.key.text), visible(right.key.text)),
+        compared("Value", visible(left.value.text), visible(right.value.text)),
+        compared("Headers", _header_lines(left), _header_lines(right)),
+    ]
+    return Compared(
+        query.topic, left, right, right_topic, parts, _record_path(query.topic, left), _record_path(right_topic, right)
+    )
+
+
+def parse_place(text: str) -> tuple[int, int]:
+    """Partition and offset of `0:123`. ValueError."""
+    partition, _, offset = text.partition(":")
+    if not all(number.isascii() and number.isdigit() and len(number) < 19 for number in (partition, offset)):
+        raise ValueError(f"a record is named by partition and offset, as 0:123, not by {text!r}")
+    return int(partition), int(offset)
+
+
+def _header_lines(view: RecordView) -> str:
+    return visible("\n".join(f"{header.name}: {header.value.text}" for header in view.headers))
+
+
+def _record_path(topic: str, view: RecordView) -> str:
+    return link(f"/messages/{part(topic)}/{view.partition}/{view.offset}")
