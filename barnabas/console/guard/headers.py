@@ -1,4 +1,4 @@
-"""The headers of every response: a strict Content-Security-Policy, no sniffing, no frames, no referrer, no caching.
+"""The headers of every response: a strict Content-Security-Policy, no sniffing, no frames, no referrer for others, no caching.
 
 The console's pages have no inline script or style and load nothing from other origins, so a value that gets into a page
 as markup against all escaping would still not run.
@@ -27,7 +27,7 @@ SECURITY_HEADERS: Final[dict[str, str]] = {
     "content-security-policy": CSP,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with no-referrer, browsers send the Origin `null` with the console's own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
