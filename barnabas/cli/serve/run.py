@@ -244,8 +244,7 @@ def parser() -> _Parser:
     option(
         "--controllers",
         None,
-        "In a cluster: ours is one controller of Barnabas; kafka is three controllers of Apache Kafka, which need "
-        "Java. [ours]",
+        "In a cluster: ours is one controller of Barnabas; kafka is three of Apache Kafka, which need Java. [ours]",
         ("ours", "kafka"),
     )
     parser.add_argument(
