@@ -98,7 +98,8 @@ async def _serve(config: ServerConfig, options: ServeOptions, descriptors: int) 
                 if await server.has_joined(signals) and await server.has_started(options.companion, nursery):
                     server.announce(ready_file, in_container=options.in_container, also_ready=options.also_ready)
                     _tune_garbage_collection()
-                    warm_up.start_later(server.broker.loop, server.apis, is_broker="broker" in config.roles)
+                    is_broker = "broker" in config.roles
+                    warm_up.start_later(server.broker.loop, server.apis, descriptors, is_broker=is_broker)
                     await server.wait_for_stop(signals)
                 await server.drain()
                 nursery.cancel_scope.cancel()
@@ -255,11 +256,13 @@ class Server:
             self._tls = Tls(self.config)
 
     def _serve_tls(self, tls: Tls) -> None:
-        from barnabas.broker.net.tls_channel import TlsListener
+        from barnabas.broker.net.tls_channel import HandshakeThreads, TlsListener
 
+        threads, poller = HandshakeThreads(self._threads), self.reactor.poller
         for listener in self._listeners:
             if listener.name in self.config.tls_listeners:
-                listener.tls = TlsListener(self.broker.loop, tls.identities[listener.name], listener.log_ins)
+                identity = tls.identities[listener.name]
+                listener.tls = TlsListener(self.broker.loop, identity, threads, poller, listener.log_ins)
         self.broker.tls = tls
         tls.use_dynamic_configs()
         self.broker.metadata.on_config_change.append(tls.configs_changed)

@@ -1,4 +1,4 @@
-"""The structure of the source: short files, short functions, and no files that import each other in a circle.
+"""The structure of the source: short files and functions, few files in a folder, no imports in a circle.
 
 The exceptions are listed here, each with its reason. A list can only become shorter: an exception that is no longer
 needed fails the test.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -22,6 +22,7 @@ from tests.support.source import PACKAGES, ROOT, Graph, circles, import_graph, p
 MEDIAN_LINES = 150
 FILE_LINES = 600
 FUNCTION_LINES = 70
+FOLDER_FILES = 20
 
 LONG_FILES: dict[str, str] = {}
 """Paths of longer files, each with the reason."""
@@ -82,6 +83,11 @@ def test_no_file_is_long() -> None:
     too_long = {path: count for path, count in lines.items() if count > FILE_LINES}
     assert {path: count for path, count in too_long.items() if path not in LONG_FILES} == {}
     assert LONG_FILES.keys() - too_long.keys() == set(), "no longer needed"
+
+
+def test_no_folder_holds_many_files() -> None:
+    folders = Counter(path.rpartition("/")[0] for path in sources())
+    assert {folder: count for folder, count in folders.items() if count > FOLDER_FILES} == {}
 
 
 def function_lines(path: str, text: str) -> dict[str, int]:

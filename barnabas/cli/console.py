@@ -51,6 +51,11 @@ CONTROL_VARIABLE = "BARNABAS_CONSOLE_CONTROL"
     help="The directory of 'serve --brokers N': nodes are started, stopped and killed from the pages.",
 )
 @click.option(
+    "--pipelines",
+    metavar="DIR",
+    help="The folder of the checkpoints, files, reports and logs of 'barnabas pipeline', whose runs the pages show.",
+)
+@click.option(
     "--schema",
     "schemas",
     metavar="FILE",
@@ -74,6 +79,7 @@ def console(
     in_container: bool,
     read_only: bool,
     data_dir: str | None,
+    pipelines: str | None,
     schemas: tuple[str, ...],
     schema_registry: str | None,
     control_file: str | None,
@@ -98,6 +104,7 @@ def console(
             read_only=read_only,
             control=_control(control_file),
             data_dir=data_dir,
+            pipelines=pipelines,
             certificate=tls_cert,
             key=tls_key,
             login=login,

@@ -28,6 +28,8 @@ class Settings:
     """Address and token of the broker's control channel."""
     data_dir: str | None = None
     """The directory of `serve --brokers N`, whose supervisor starts and ends nodes."""
+    pipelines: str | None = None
+    """The folder of the checkpoints, files and reports of `barnabas pipeline`."""
     certificate: str | None = None
     key: str | None = None
     """PEM files with which the console serves TLS; both or none."""

@@ -91,13 +91,9 @@ class Dispatcher:
             raise ProtocolError("a request shorter than its header") from None
         route = self._routes.known.get(api_key << 16 | api_version)
         if route is None:
-            route, frame, client_id_size = _new_route(
-                self._routes, api_key, api_version, correlation_id, frame, client_id_size
-            )
-        if self._countdown is not None:
-            countdown = self._countdown
-            left = countdown[api_key] - 1
-            countdown[api_key] = left
+            route, frame, client_id_size = _new_route(self._routes, frame)
+        if (countdown := self._countdown) is not None:
+            left = countdown[api_key] = countdown[api_key] - 1
             if not left:
                 self._dispatch_timed(connection, frame, api_key)
                 return
@@ -364,13 +360,12 @@ def _respond_with_error(
     _send(route, context, response)
 
 
-def _new_route(
-    routes: Routes, api_key: int, api_version: int, correlation_id: int, frame: memoryview, client_id_size: int
-) -> tuple[Route, memoryview, int]:
-    """The route of a request that was not used before. ProtocolError if it is not served.
+def _new_route(routes: Routes, frame: memoryview) -> tuple[Route, memoryview, int]:
+    """A request's route that was not used before, its frame and the size of its client id. ProtocolError if not served.
 
     KIP-511: an ApiVersions request of an unknown version is answered in version 0, with UNSUPPORTED_VERSION.
     """
+    api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
     try:
         return routes.find(api_key, api_version), frame, client_id_size
     except ProtocolError:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Message)
 H = TypeVar("H", bound="Handler")
-HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | None] | bytes | None"
+HandlerOutcome: TypeAlias = "Message | Coroutine[Any, None, Message | bytes | None] | bytes | None"
 Handler = Callable[["RequestContext", Any], HandlerOutcome]
 ErrorShape = Callable[[Any, KafkaError], "Message | None"]
 ServeUsual = Callable[["Broker", "Connection", memoryview, int, int], Any]

@@ -19,7 +19,7 @@ from barnabas.wire.batches.batch_builder import batch_of_bodies
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from barnabas.broker.coordinators.groups import GroupCoordinators
+    from barnabas.broker.coordinators.runtime import CoordinatorRuntime
     from barnabas.broker.coordinators.shard import Shard
     from barnabas.broker.net.connection import Connection
     from barnabas.coord.cluster.topic_image import TopicImage
@@ -60,7 +60,9 @@ class GatheredCommits:
 
     __slots__ = ("_at", "_commits", "_coordinators", "_most_bytes", "_shard", "_size")
 
-    def __init__(self, coordinators: GroupCoordinators, shard: Shard[GroupCoordinator], at: Moment) -> None:
+    def __init__(
+        self, coordinators: CoordinatorRuntime[GroupCoordinator], shard: Shard[GroupCoordinator], at: Moment
+    ) -> None:
         self._coordinators = coordinators
         self._shard = shard
         self._at = at

@@ -29,7 +29,6 @@ from barnabas.broker.config.keys.share_and_streams import (
     GROUP_STREAMS_MAX_SIZE,
 )
 from barnabas.broker.coordinators.append import codec_of
-from barnabas.broker.coordinators.gathered_commits import GatheredCommits
 from barnabas.broker.coordinators.runtime import CoordinatorRuntime
 from barnabas.broker.coordinators.shard import Shard
 from barnabas.broker.coordinators.share_group_states import ShareGroupStates
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from barnabas.broker.config.server_config import ServerConfig
-    from barnabas.broker.coordinators.gathered_commits import UsualCommit
+    from barnabas.broker.coordinators.gathered_commits import GatheredCommits, UsualCommit
     from barnabas.broker.coordinators.loading import Event
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
@@ -120,6 +119,8 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
     """All group coordinators of this broker."""
 
     topic = GROUP_METADATA_TOPIC
+    _gathered_commits: type[GatheredCommits]
+    """Imported with the first coordinator."""
 
     def __init__(
         self,
@@ -194,7 +195,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
             loop.write_gathered()
             gathered = None
         if gathered is None:
-            gathered = shard.gathered = GatheredCommits(self, shard, at)
+            gathered = shard.gathered = self._gathered_commits(self, shard, at)
             if loop.is_gathering:
                 loop.gathered.append(gathered)
         response = gathered.add(commit, topic, offset, leader_epoch, at, connection, correlation_id)
@@ -246,11 +247,13 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
         )
 
     def _new(self, at: Moment) -> tuple[GroupCoordinator, Replay]:
+        from barnabas.broker.coordinators.gathered_commits import GatheredCommits
         from barnabas.broker.coordinators.replay import group_replay
         from barnabas.coord.groups.coordinator import (
             GroupCoordinator,  # takes 20 ms, which a start without groups saves
         )
 
+        self._gathered_commits = GatheredCommits
         coordinator = GroupCoordinator(
             self._config, partial(new_id, self._random_bytes), self._topics, self._group_configs(), self._count
         )

@@ -55,17 +55,18 @@ class Scraper:
         self._listeners = listeners
         self._connections = connections
         self._lock = trio.Lock()
-        self._page: Page | None = None
+        self._pieces: list[str] | None = None
+        """The text of the last page, while it is shared."""
         self._busy: deque[tuple[float, float]] = deque([(broker.loop.now(), meter.turn_times.seconds)])
 
     async def body(self) -> AsyncGenerator[str, None]:
         """The text of /metrics, in pieces."""
         async with self._lock:
-            page = self._page
-            if page is None:
-                page = self._page = await self._make()
+            pieces = self._pieces
+            if pieces is None:
+                pieces = self._pieces = await self._make()
                 self._broker.loop.timers.at(self._broker.loop.now() + PAGE_S, self._forget)
-        for piece in page.pieces():
+        for piece in pieces:
             yield piece
         kept = self._broker.client_metrics.kept
         if kept is not None:
@@ -73,9 +74,9 @@ class Scraper:
                 yield piece
 
     def _forget(self) -> None:
-        self._page = None
+        self._pieces = None
 
-    async def _make(self) -> Page:
+    async def _make(self) -> list[str]:
         broker, meter, page = self._broker, self._meter, Page()
         machine = broker_figures.Machine()
         await _in_thread(broker, partial(machine.read, broker))
@@ -89,7 +90,9 @@ class Scraper:
         ends = await ask_ends(broker, remote) if remote else {}
         await sliced(broker.loop, all_steps(page, broker, meter, ends))
         broker_figures.add_loop(page, meter, self._idle())
-        return page
+        pieces: list[str] = []
+        await sliced(broker.loop, _collected(page.pieces(), pieces))
+        return pieces
 
     def _idle(self) -> float:
         """The part of the time in which the loop had nothing to do, since about a minute ago."""
@@ -110,7 +113,7 @@ def all_steps(page: Page, broker: Broker, meter: Meter, ends: Ends) -> Iterator[
     yield from broker_figures.request_steps(page, meter)
 
 
-def _collected(items: Iterator[tuple[str, int] | None], into: list[tuple[str, int]]) -> Iterator[None]:
+def _collected(items: Iterator[R | None], into: list[R]) -> Iterator[None]:
     for item in items:
         if item is not None:
             into.append(item)

@@ -68,15 +68,15 @@ class FrameBuffers:
             self.reserved_bytes += size
             self._waiting.popleft().admit()
 
-    def take(self, wanted: int) -> bytearray:
-        """A buffer, perhaps smaller than `wanted`: the caller grows it as bytes arrive."""
+    def take(self, size: int) -> bytearray:
+        """A buffer, perhaps smaller than `size`: the caller grows it as bytes arrive."""
         free = self._free
         for index in range(len(free) - 1, -1, -1):
-            if len(free[index]) >= wanted:
+            if len(free[index]) >= size:
                 buffer = free.pop(index)
                 self._free_bytes -= len(buffer)
                 return buffer
-        return bytearray(min(wanted, FIRST_BUFFER_BYTES))
+        return bytearray(min(size, FIRST_BUFFER_BYTES))
 
     def give_back(self, buffer: bytearray) -> None:
         """Keep `buffer` for another frame unless enough are kept; there must be no view of it left."""

@@ -91,6 +91,7 @@ class Reactor:
         self._limits = limits
         self._dispatch = dispatch
         self._poller: Poller = FastestPoller()
+        self.poller = self._poller  # `Outgoing` adds its own sockets
         self._refusals = LimitedLog(loop, logger, logging.WARNING, "connections that were refused or closed")
         self.admission = Admission(
             loop,
@@ -111,8 +112,6 @@ class Reactor:
         self._served_at = 0.0  # when the requests of the last turn were handled
         self._share_s = SHARE_S  # how long the requests of a connection are served in this turn
         self._in_turn = False
-        self.observe: Callable[[Connection], None] | None = None
-        """Called with each new connection, which it may have pass by replacing `dispatch` and `on_output`."""
         self._sleep: trio.CancelScope | None = None
         self._closed: trio.Event | None = None
         self.on_close: list[Callable[[], None]] = []  # called when `run` ends
@@ -125,11 +124,6 @@ class Reactor:
     def connections(self) -> Collection[Connection]:
         """The open connections."""
         return self._channels
-
-    @property
-    def poller(self) -> Poller:
-        """The poller of the sockets; `Outgoing` adds its own."""
-        return self._poller
 
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits of connections; open ones stay open. All other limits are fixed at the start."""
@@ -207,8 +201,7 @@ class Reactor:
                 loop.is_gathering = len(events) > 1
                 self._serve(events)
                 loop.is_gathering = False
-                if loop.gathered:
-                    loop.write_gathered()
+                loop.write_gathered()
             if loop.callbacks:
                 loop.end_turn()
             self._send_queued()
@@ -278,16 +271,12 @@ class Reactor:
             if channel.is_heavy or channel.busy_visits:
                 self._rotate(channel)
                 return False
-            if channel.is_suspect:
-                self._weigh(channel, now)
-            else:
-                self._read(channel, now)
+            (self._weigh if channel.is_suspect else self._read)(channel, now)
         return True
 
     def _serve_other(self, target: object) -> None:
         """Serve a listener, or a descriptor that was given to `watch`."""
-        if self._loop.gathered:
-            self._loop.write_gathered()
+        self._loop.write_gathered()
         try:
             if isinstance(target, Listener):
                 self.acceptor.accept(target)
@@ -345,8 +334,6 @@ class Reactor:
         self._in_turn = True
         try:
             self._send_queued()
-            if self.on_sent is not None:
-                self.on_sent()
         finally:
             self._in_turn = False
         if (self._to_flush or self._rotation) and self._sleep is not None:
@@ -375,8 +362,6 @@ class Reactor:
         )
         if listener.prepare is not None:
             listener.prepare(connection)
-        if self.observe is not None:
-            self.observe(connection)
         if listener.tls is None:
             channel = Channel(accepted, connection, self._read_ahead)
         else:
@@ -399,8 +384,8 @@ class Reactor:
             connection.resume(now)
         except Exception as error:
             self._failed(channel, error)
-            return
-        self._queue(channel)
+        else:
+            self._queue(channel)
 
     def _read(self, channel: Channel, now: float) -> None:
         """Read and handle requests. The end of the stream is read behind the last one, as in Kafka: a peer that has
@@ -408,8 +393,9 @@ class Reactor:
         connection = channel.connection
         if connection.is_closing or (connection.partial is not None and not connection.wants_data):
             return  # an event from before it stopped reading
+        begun = connection.partial
         try:
-            if connection.partial is not None:
+            if begun is not None:
                 self._read_partial(channel, now, TURN_BYTES)
             elif count := channel.socket.recv_into(self._scratch):
                 connection.receive(self._scratch[:count], now, self._share_s)
@@ -451,19 +437,16 @@ class Reactor:
             self._refuse(channel, error)
             return
         if not isinstance(error, OSError):
-            peer = (connection.peer_host, connection.peer_port)
-            logger.error("The connection from %s:%d failed", *peer, exc_info=error)
+            logger.error("The connection from %s:%d failed", connection.peer_host, connection.peer_port, exc_info=error)
         self._close(channel)
 
     def _on_refused(self, connection: Connection, error: ProtocolError) -> None:
         """Close a connection because its peer has sent something invalid."""
-        channel = self._channels.get(connection)
-        if channel is not None:
+        if (channel := self._channels.get(connection)) is not None:
             self._refuse(channel, error)
 
     def _refuse(self, channel: Channel, error: ProtocolError) -> None:
-        if self._loop.gathered:
-            self._loop.write_gathered()
+        self._loop.write_gathered()
         connection = channel.connection
         peer = (connection.peer_host, connection.peer_port)
         self._refusals.line(connection.peer_host, "Closing the connection from %s:%d: %s", *peer, error)
@@ -478,8 +461,7 @@ class Reactor:
 
     def _on_output(self, connection: Connection) -> None:
         """A connection has something to send, or can go on reading."""
-        channel = self._channels.get(connection)
-        if channel is None:
+        if (channel := self._channels.get(connection)) is None:
             return
         self._queue(channel)
         if not self._in_turn:
@@ -518,17 +500,17 @@ class Reactor:
     def _send(self, channel: Channel) -> int:
         """Send what a channel's socket takes; how long that takes, as a number of bytes."""
         channel.is_queued = False
-        if channel.connection.is_closed:
+        connection = channel.connection
+        if connection.is_closed:
             return 0
         try:
             weight = _SEND_BASE_BYTES + channel.flush()
-            connection = channel.connection
             if connection.partial is not None or connection.is_closing or connection.out or channel.interest != READ:
                 self._settle(channel)
+            return weight
         except Exception as error:
             self._failed(channel, error)
             return 0
-        return weight
 
     def _settle(self, channel: Channel) -> None:
         """Have the poller watch the channel for the events it needs now; close the channel if it is finished."""
@@ -573,12 +555,12 @@ class Reactor:
         """
         oldest = now - self._limits.idle_s
         idle = [
-            channel
-            for connection, channel in self._channels.items()
+            connection
+            for connection in self._channels
             if connection.last_active <= oldest and not connection.has_delayed_response
         ]
-        for channel in idle:
-            self._close(channel)
+        for connection in idle:
+            self._close(self._channels[connection])
         return len(idle)
 
     def stop_reading(self) -> None:

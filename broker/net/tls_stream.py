@@ -27,6 +27,8 @@ ANSWER_BYTES: Final = 512
 UNREAD_BYTES: Final = 256 * 1024
 """A peer that leaves more encrypted bytes than this unread may not change its keys."""
 _NOTHING: Final = memoryview(b"")
+_HEADER_BYTES: Final = 5
+"""Of a record: its type, two bytes of version, two of its length, which is 16 KB and 256 bytes at most."""
 
 
 class TlsStream:
@@ -34,6 +36,7 @@ class TlsStream:
 
     __slots__ = (
         "_has_ended",
+        "_hello",
         "_incoming",
         "_is_suspect",
         "_outgoing",
@@ -64,6 +67,7 @@ class TlsStream:
         self._has_ended = False
         self._is_suspect = True  # whether there was no data yet, or none after a change of keys
         self._sealed = _NOTHING
+        self._hello = b""
 
     @property
     def has_sealed(self) -> bool:
@@ -75,19 +79,46 @@ class TlsStream:
 
         An ssl.SSLError, also for a peer that closes the connection, ends it: the alert for the peer has been sent then.
         """
-        while True:
-            try:
-                self.tls.do_handshake()
-            except ssl.SSLWantReadError:
-                self._send_pending()
-                self._fill(scratch)
-                continue
-            except ssl.SSLError:
-                self._send_pending()
-                raise
+        while not self.is_open:
+            self.took_step(self.step())
+            if not self.is_open:
+                self.receive(scratch)
+
+    def step(self) -> ssl.SSLError | None:
+        """Do what the received bytes of the handshake allow; the outcome is for `took_step`.
+
+        May be called in a thread, if nothing else uses the stream meanwhile: OpenSSL computes without the interpreter.
+        """
+        try:
+            self.tls.do_handshake()
+        except ssl.SSLError as error:
+            return error
+        return None
+
+    def took_step(self, outcome: ssl.SSLError | None) -> None:
+        """Send what a step has written. The outcome is raised if it ends the handshake."""
+        if outcome is None:
             self.is_open = self.has_unread = True  # requests may have come with the end of the handshake
-            self._send_pending()
-            return
+        self._send_pending()
+        if outcome is not None and not isinstance(outcome, ssl.SSLWantReadError):
+            raise outcome
+
+    def receive_hello(self, scratch: memoryview) -> None:
+        """Receive the first record of the peer, a hello, without looking at it. BlockingIOError while it is incomplete.
+
+        An impossible length, and the end of the stream, are left to the first step.
+        """
+        while True:
+            hello = self._hello
+            if len(hello) == _HEADER_BYTES and not hello[3] >> 7:
+                if self._incoming.pending >= _HEADER_BYTES + int.from_bytes(hello[3:], "big"):
+                    return
+            elif len(hello) == _HEADER_BYTES:
+                return
+            count = self.receive(scratch[:SUSPECT_BYTES])
+            if not count:
+                return
+            self._hello = (hello + bytes(scratch[: min(count, _HEADER_BYTES)]))[:_HEADER_BYTES]
 
     def _send_pending(self) -> None:
         self._take_outgoing()
@@ -101,13 +132,14 @@ class TlsStream:
             encrypted = self._outgoing.read()
             self._sealed = memoryview(bytes(self._sealed) + encrypted if self._sealed else encrypted)
 
-    def _fill(self, scratch: memoryview) -> None:
-        """Receive encrypted bytes. BlockingIOError if there are none."""
+    def receive(self, scratch: memoryview) -> int:
+        """Receive encrypted bytes; 0 at the end of the stream. BlockingIOError if there are none."""
         count = self._socket.recv_into(scratch)
         if count:
             self._incoming.write(scratch[:count])
         else:
             self._incoming.write_eof()
+        return count
 
     def recv_into(self, buffer: memoryview, scratch: memoryview) -> int:
         """Receive into `buffer` after the handshake; 0 at the end of the stream. BlockingIOError if nothing is there.
@@ -123,7 +155,7 @@ class TlsStream:
                 return count
             if self._has_ended:
                 return 0
-            self._fill(scratch[:SUSPECT_BYTES] if self._is_suspect else scratch)
+            self.receive(scratch[:SUSPECT_BYTES] if self._is_suspect else scratch)
         raise BlockingIOError
 
     def _answer_changes(self) -> None:

@@ -23,8 +23,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.net.connection import Connection
-    from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.batch_content import Budget, UnfinishedCheck
+    from barnabas.storage.log import Log
 
 GATHERED_BYTES: Final = 4096
 """A larger batch is written by itself: it would be copied, which costs as much as a write saves."""
@@ -46,6 +46,19 @@ Response: TypeAlias = tuple[Responder, "Connection", int, bytes]
 """The response to a gathered batch: its connection, the correlation id, and its frame, b"" if there is none."""
 
 
+class GatheringPartition(Protocol):
+    """The part of a partition that gathered batches use."""
+
+    log: Log
+    leader_epoch: int
+    is_leader: bool
+    is_closed: bool
+    gathered: GatheredBatches | None
+
+    def append_gathered(self, records: memoryview, headers: list[BatchHeader]) -> None:
+        """Append batches that have their offsets. KafkaError."""
+
+
 class GatheredBatches:
     """The batches of one partition that are not written yet."""
 
@@ -61,7 +74,7 @@ class GatheredBatches:
         "size",
     )
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: GatheringPartition) -> None:
         self._partition = partition
         self._epoch = partition.leader_epoch
         self.batches: list[bytes] = []
@@ -89,7 +102,7 @@ class GatheredBatches:
 
 def gather(
     loop: Loop,
-    partition: Partition,
+    partition: GatheringPartition,
     records: memoryview,
     budget: Budget,
     responder: Responder,

@@ -147,7 +147,7 @@ def _new_broker(config: ServerConfig, paths: Sequence[str], world: World, *, inv
 
 
 def _add_parts(broker: Broker, world: World) -> None:
-    """Create the parts that have `broker.metadata`, and connect them."""
+    """Create the parts that need `broker.metadata`, and connect them."""
     config, loop, random_bytes, flushes = broker.config, broker.loop, world.random_bytes, world.flushes or world.disk
     log_dirs, failures = broker.log_dirs, broker.log_dir_failures
     flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}

@@ -1,4 +1,4 @@
-"""The process that has a port or a lock that a start needs, as far as Linux shows it to this user, for error messages.
+"""Finds the process that occupies a port or a lock, for error messages, as far as Linux shows it to this user.
 
 Source: proc(5), /proc/net/tcp and /proc/locks. Elsewhere, and about processes of other users, nothing is known.
 """

@@ -1,16 +1,20 @@
-"""Imports, after the ready line, the modules that are imported when they are first needed.
+"""Imports, after the ready line, the modules that usual clients need: the first of them must not wait for it.
 
-A start imports only what it needs. But an import opens files, and a request must not fail because no descriptor is left
-for that. A step imports one module whose own imports are done before, so that it is short: the longest ones define the
-messages of an API family. The imports of a module, in functions too, are the names of our modules in its code.
+A start imports only what it needs, and an idle broker is to be small: `USUAL` is imported soon after the ready line,
+when nothing is served yet (3 MB), and what few clients use (share and streams groups, ACLs, tokens, codecs of
+compression; 10 MB) with their first request. But an import opens files, and a request must not fail because no
+descriptor is left for that: when `SCARCE_SHARE` of the descriptors are in use, the others are imported too.
 
-It costs half a second of CPU once, and 11 MB.
+A step imports one module whose own imports are done before, so that it is short: the longest ones define the messages
+of an API family. The imports of a module, in functions too, are the names of our modules in its code.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import logging
+import os
 import sys
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from importlib import import_module
@@ -79,43 +83,91 @@ LATE_OF_CONTROLLER: Final = (
 )
 """The same for a process that is only a controller."""
 LIBRARIES: Final = (
-    *("base64", "binascii", "ctypes", "json", "shutil", "subprocess", "zlib"),
+    *("base64", "binascii", "ctypes", "hashlib", "hmac", "json", "shutil", "subprocess", "zlib"),
     *("lz4.frame", "re2", "snappy", "zstandard"),
 )
-"""Modules of other packages that are imported when they are first needed."""
+"""Modules of other packages that are imported, or loaded (`barnabas.lazy_modules`), when they are first needed."""
+USUAL: Final = (
+    *("wire.codec.structs", "wire.codec.message_codec", "coord.groups.coordinator", "coord.groups.consumer.groups"),
+    *("broker.coordinators.replay", "broker.config.group_configs", "broker.config.group_limits"),
+    *("broker.apis.metadata.api_versions", "broker.apis.metadata.metadata", "broker.apis.admin.topics"),
+    *("broker.apis.produce.produce", "broker.apis.fetch.fetch", "broker.apis.fetch.list_offsets"),
+    *("broker.apis.groups.find_coordinator", "broker.apis.groups.classic_groups"),
+    *("broker.apis.groups.consumer_groups", "broker.apis.groups.offset_commit", "broker.apis.groups.offset_fetch"),
+    "broker.apis.transactions.transactions",
+)
+"""What producers, consumers and groups of any client need; an idle broker holds it in memory."""
 START_S: Final = 1.0
 """How long after the ready line it begins, seconds: clients that have waited for the broker are served first."""
 RETRY_S: Final = 10.0
 """The interval at which modules are tried again that could not be imported, seconds."""
+SCARCE_SHARE: Final = 0.4
+"""The share of the descriptors in use from which on everything is imported. Should more be taken between two checks:
+connections and log files leave a reserve (`storage.open_files`, `net.acceptor`), and an import needs one at a time."""
+CHECK_S: Final = 1.0
+"""The interval at which the descriptors in use are looked at, seconds."""
 
 
-def start_later(loop: Loop, apis: Iterable[str], *, is_broker: bool = True) -> None:
-    """Begin `START_S` from now; `apis` are the modules of the requests that are served."""
+def start_later(loop: Loop, apis: Iterable[str], descriptors: int, *, is_broker: bool = True) -> None:
+    """Begin `START_S` from now; `apis` are the modules of the requests that are served.
+
+    `descriptors` is the limit of the process. A process that is only a controller imports all it needs: that is little.
+    """
     names = (*(LATE if is_broker else LATE_OF_CONTROLLER), *(f"broker.apis.{name}" for name in dict.fromkeys(apis)))
-    loop.timers.at(loop.now() + START_S, lambda: start(loop, names))
+
+    def when_scarce() -> None:
+        if _descriptors_in_use() >= descriptors * SCARCE_SHARE:
+            start(loop, names, LIBRARIES)
+        else:
+            loop.timers.at(loop.now() + CHECK_S, when_scarce)
+
+    loop.timers.at(loop.now() + START_S, lambda: start(loop, USUAL if is_broker else names, ()))
+    loop.timers.at(loop.now() + START_S, when_scarce)
 
 
-def start(loop: Loop, names: Sequence[str]) -> None:
+def start(loop: Loop, names: Sequence[str], libraries: Sequence[str]) -> None:
     """Import the modules in slices; modules that cannot be imported now are tried again."""
 
     def then(failures: dict[str, str] | Exception) -> None:
+        return_free_memory()
         if isinstance(failures, Exception):
             logger.error("Modules cannot be imported: %s", failures)
         elif failures:
             name, reason = next(iter(failures.items()))
             logger.error("%d modules cannot be imported, %s: %s. It is tried again", len(failures), name, reason)
-            loop.timers.at(loop.now() + RETRY_S, lambda: start(loop, names))
+            loop.timers.at(loop.now() + RETRY_S, lambda: start(loop, names, libraries))
 
-    waiting.start_later(import_all(names), loop.slices, then)
+    waiting.start_later(import_all(names, libraries), loop.slices, then)
 
 
-def import_all(names: Iterable[str]) -> Generator[None, None, dict[str, str]]:
+def return_free_memory() -> None:
+    """Give free memory back to the system: the files of modules were read into it, or, without `.pyc`, compiled in it.
+
+    Takes 1 to 3 ms, once. Only glibc has it; others return memory themselves.
+    """
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError):
+        logger.debug("The C library has no malloc_trim")
+
+
+def _descriptors_in_use() -> int:
+    """About how many there are: a new descriptor has the lowest free number. `sys.maxsize` if none is left."""
+    try:
+        descriptor = os.open("/", os.O_RDONLY)
+    except OSError:
+        return sys.maxsize
+    os.close(descriptor)
+    return descriptor
+
+
+def import_all(names: Iterable[str], libraries: Iterable[str] = LIBRARIES) -> Generator[None, None, dict[str, str]]:
     """Import all modules, one in each step; returns the ones that cannot be imported, with the reason."""
     failures: dict[str, str] = {}
     seen: set[str] = set()
     for name in names:
         yield from _import_with_imports(f"barnabas.{name}", seen, failures)
-    for name in LIBRARIES:
+    for name in libraries:
         _import(name, failures)
         yield
     return failures
@@ -141,7 +193,7 @@ def _import_with_imports(root: str, seen: set[str], failures: dict[str, str]) ->
 
 def _import(name: str, failures: dict[str, str]) -> None:
     try:
-        import_module(name)
+        getattr(import_module(name), "__all__", None)  # a lazy module is loaded now
     except (ImportError, OSError) as error:
         failures[name] = str(error)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final, NamedTuple
 
-from barnabas.wire.messages.records.coordinator_records import OffsetCommitValue
 from barnabas.wire.types import ZERO_UUID, Uuid
 
 _VERSION_4: Final = b"\0\4"
@@ -92,6 +91,8 @@ def decoded(value: bytes) -> CommittedOffset:
 
 
 def _decode(value: bytes) -> CommittedOffset:
+    from barnabas.wire.messages.records.coordinator_records import OffsetCommitValue  # a start does not need it
+
     read = OffsetCommitValue.decode(value[2:], int.from_bytes(value[:2], "big"))
     return CommittedOffset(
         read.offset,

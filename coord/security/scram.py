@@ -10,14 +10,19 @@ import hashlib
 import hmac
 import re
 from binascii import a2b_base64, b2a_base64
-from typing import Final, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple
 
 from barnabas.coord.security.exchange import InvalidCredentials
 
 MAX_ITERATIONS: Final = 16384
 """More are refused when a credential is made: each log-in of a client would be slow (KIP-554)."""
 
-_HASHES: Final = {"sha256": hashlib.sha256, "sha512": hashlib.sha512}  # found faster than by name
+
+@cache
+def _hash_function(name: str) -> Any:
+    """A hash function, found faster than by its name; not before it is used, since OpenSSL is loaded for it."""
+    return getattr(hashlib, name)
 
 
 class ScramMechanism(NamedTuple):
@@ -32,11 +37,12 @@ class ScramMechanism(NamedTuple):
 
     def digest(self, data: bytes) -> bytes:
         """The hash function H."""
-        return _HASHES[self.hash](data).digest()
+        digest: bytes = _hash_function(self.hash)(data).digest()
+        return digest
 
     def hmac(self, key: bytes, data: bytes) -> bytes:
         """HMAC."""
-        return hmac.digest(key, data, _HASHES[self.hash])
+        return hmac.digest(key, data, _hash_function(self.hash))
 
     def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
         """The function Hi: takes about a millisecond for 4,096 iterations."""

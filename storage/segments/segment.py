@@ -39,11 +39,11 @@ class Segment(SegmentFiles):
     """The batches from `base_offset` up to the next segment's base offset."""
 
     __slots__ = (
-        "_max_timestamp",
         "_offset_of_max_timestamp",
         "bytes_since_index",
         "created",
         "first_timestamp",
+        "known_max_timestamp",
         "roll_jitter_ms",
     )
 
@@ -62,7 +62,8 @@ class Segment(SegmentFiles):
         self.roll_jitter_ms = 0
         self.first_timestamp: int | None = None
         self.bytes_since_index = 0
-        self._max_timestamp: int | None = None
+        self.known_max_timestamp: int | None = None
+        """`max_timestamp` if it is in memory, so that asking for it reads nothing."""
         self._offset_of_max_timestamp = base_offset
 
     @classmethod
@@ -85,7 +86,7 @@ class Segment(SegmentFiles):
         """The segment of a log file that was just made and is empty; nothing is opened."""
         segment = cls(files, directory, base_offset, created=now, suffix=suffix)
         segment._new_indexes()
-        segment._max_timestamp = NO_TIMESTAMP
+        segment.known_max_timestamp = NO_TIMESTAMP
         return segment
 
     # --- appending
@@ -100,7 +101,7 @@ class Segment(SegmentFiles):
         """
         start = self.size
         file = self._file if self._file is not None else self.file
-        if self._max_timestamp is None or self._offset_index is None or self._time_index is None:
+        if self.known_max_timestamp is None or self._offset_index is None or self._time_index is None:
             self._load_indexes()
         self._files.write_at(file, data, start)
         self.size = start + len(data)
@@ -111,7 +112,7 @@ class Segment(SegmentFiles):
     def append_batch(self, data: memoryview, header: BatchHeader, index_interval_bytes: int) -> None:
         """As `append`, for one batch."""
         start = self.size
-        greatest = self._max_timestamp
+        greatest = self.known_max_timestamp
         if greatest is None or self._offset_index is None or self._time_index is None:
             self._load_indexes()
             greatest = self.max_timestamp
@@ -121,7 +122,7 @@ class Segment(SegmentFiles):
         if start == 0:
             self.first_timestamp = timestamp
         if timestamp > greatest:
-            self._max_timestamp = timestamp
+            self.known_max_timestamp = timestamp
             self._offset_of_max_timestamp = header.last_offset
         if self.bytes_since_index > index_interval_bytes:
             self.offset_index.append(header.last_offset, start)
@@ -144,7 +145,7 @@ class Segment(SegmentFiles):
         greatest = self.max_timestamp
         for header in headers:
             if header.max_timestamp > greatest:
-                greatest = self._max_timestamp = header.max_timestamp
+                greatest = self.known_max_timestamp = header.max_timestamp
                 self._offset_of_max_timestamp = header.last_offset
             if self.bytes_since_index > index_interval_bytes:
                 self.offset_index.append(header.last_offset, start + header.position)
@@ -176,7 +177,7 @@ class Segment(SegmentFiles):
     def reset_indexes(self, *, temporary: bool = False) -> None:
         """Start with empty indexes, to be rebuilt with `index_recovered`; in temporary files for `install_indexes`."""
         self._new_indexes(layout.TEMPORARY_SUFFIX if temporary else "")
-        self._max_timestamp = NO_TIMESTAMP
+        self.known_max_timestamp = NO_TIMESTAMP
         self._offset_of_max_timestamp = self.base_offset
         self.bytes_since_index = 0
 
@@ -209,22 +210,17 @@ class Segment(SegmentFiles):
     # --- timestamps
 
     @property
-    def knows_max_timestamp(self) -> bool:
-        """Whether `max_timestamp` is in memory, so that asking for it reads nothing."""
-        return self._max_timestamp is not None
-
-    @property
     def max_timestamp(self) -> int:
         """The greatest timestamp of the segment in ms, -1 for none; reads the end of the segment if necessary."""
-        if self._max_timestamp is None:
+        if self.known_max_timestamp is None:
             self._read_max_timestamp()
-        assert self._max_timestamp is not None
-        return self._max_timestamp
+        assert self.known_max_timestamp is not None
+        return self.known_max_timestamp
 
     @property
     def offset_of_max_timestamp(self) -> int:
         """The last offset of the first batch with `max_timestamp`."""
-        if self._max_timestamp is None:
+        if self.known_max_timestamp is None:
             self._read_max_timestamp()
         return self._offset_of_max_timestamp
 
@@ -246,7 +242,7 @@ class Segment(SegmentFiles):
         for header in self.scan(self.indexed_position(_NO_LIMIT)):
             if header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
-        self._max_timestamp = timestamp
+        self.known_max_timestamp = timestamp
         self._offset_of_max_timestamp = offset
 
     # --- reading
@@ -388,10 +384,10 @@ class Segment(SegmentFiles):
         self._files.truncate(self.file, position)
         self._cut_to(position)
         self.bytes_since_index = position - self.offset_index.last_position
-        self._max_timestamp = None
+        self.known_max_timestamp = None
         self.first_timestamp = None if position else self.first_timestamp
         if position == 0:
-            self._max_timestamp = NO_TIMESTAMP
+            self.known_max_timestamp = NO_TIMESTAMP
             self._offset_of_max_timestamp = self.base_offset
             self.offset_index.reset()
             self.time_index.reset()

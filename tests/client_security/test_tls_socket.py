@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
+from cryptography import x509
 
 from barnabas.client.errors import TimedOut, TlsFailed
 from barnabas.client.security.tls import TlsSocket
@@ -70,6 +71,12 @@ def pair(tmp_path: Path) -> Iterator[tuple[TlsSocket, Peer]]:
             with pytest.raises(BlockingIOError):  # session tickets, no data
                 tls.recv(1 << 16)
         yield tls, peer
+
+
+def test_the_end_of_the_peers_certificate_is_known(pair: tuple[TlsSocket, Peer], tmp_path: Path) -> None:
+    tls, _ = pair
+    certificate = x509.load_pem_x509_certificate((tmp_path / "server.pem").read_bytes())
+    assert tls.certificate_end_s() == certificate.not_valid_after_utc.timestamp()
 
 
 def test_a_record_is_given_when_it_is_complete(pair: tuple[TlsSocket, Peer]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.console.browser import Browser, open_browser
 from tests.support.console.running import RunningConsole, running_console
 from tests.support.processes.kafka import KafkaServer
+from tests.support.processes.secured import Secured
 from tests.support.serving import Serving
 
 
@@ -28,6 +29,14 @@ def controlled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCons
         told = json.loads(file.read_text())
         with running_console(told["bootstrap"], control=(told["control"], told["token"])) as running:
             yield running
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """A broker with a listener of each security protocol, users and ACLs."""
+    secured_broker = Secured(tmp_path_factory.mktemp("secured"), "barnabas")
+    with secured_broker.server:
+        yield secured_broker
 
 
 @pytest.fixture(scope="session")

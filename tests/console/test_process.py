@@ -57,6 +57,10 @@ def test_a_console_is_ready_with_its_broker_and_ends_with_it(end: signal.Signals
         assert "started on" in serving.first_line
         url = url_of(serving)
         assert "There are no topics yet." in httpx2.get(f"{url}/topics", timeout=60).text
+        requests = httpx2.get(f"{url}/api/requests?own=true", timeout=60).json()
+        assert requests["available"]
+        lab = httpx2.get(f"{url}/api/lab", timeout=60).json()
+        assert not lab["available"], "a broker without --control has no test powers"
         console = process_of_console(serving)
         code, _, err = serving.stop(end)
         assert code == (0 if end is signal.SIGTERM else -9)

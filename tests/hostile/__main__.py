@@ -20,8 +20,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), help="brokers of the fuzz")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each flood goes on")
     options, pytest_arguments = parser.parse_known_args()
-    attacks = [sys.executable, "-m", "pytest", "-q", "tests/hostile", "--deselect", "tests/hostile/test_fuzz.py"]
-    without_floods = ["--deselect", "tests/hostile/test_floods.py", "--deselect", "tests/hostile/test_costs.py"]
+    attacks = [sys.executable, "-m", "pytest", "-q", "tests/hostile", "--deselect", "tests/hostile/fuzz/test_fuzz.py"]
+    without_floods = ["--deselect", "tests/hostile/floods/test_floods.py", "--deselect", "tests/hostile/test_costs.py"]
     commands = [
         [*attacks, "--listener", listener, *without_floods, *pytest_arguments] for listener in ("PLAINTEXT", "SASL_SSL")
     ]

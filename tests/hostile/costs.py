@@ -193,7 +193,7 @@ def measure(world: CostlyBroker, case: Case) -> Cost:
         client.connection.receive(data, memory.clock.now)
         loop.end_turn()
         turns.append(time.process_time() - started)
-        while client.connection.delayed is not None and (disk.held or loop.timers.is_due(now())):
+        while client.connection.delayed is not None and (disk.held or loop.timers.next_deadline() <= now()):
             in_threads = _Threads()
             started = time.process_time()
             if disk.held:

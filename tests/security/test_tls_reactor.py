@@ -6,7 +6,8 @@ import contextlib
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -14,13 +15,14 @@ import pytest
 import trio
 
 from barnabas.broker.config.load import load
-from barnabas.broker.net import page_cache, tls_stream
+from barnabas.broker.event_loop.disk_threads import DiskThreads
+from barnabas.broker.net import page_cache, tls_channel, tls_stream
 from barnabas.broker.net.acceptor import Listener, bind
 from barnabas.broker.net.channel import Channel
 from barnabas.broker.net.limits import Limits
 from barnabas.broker.net.log_ins import LogIns
 from barnabas.broker.net.page_cache import ReadAhead
-from barnabas.broker.net.tls_channel import IncomingTls, TlsListener
+from barnabas.broker.net.tls_channel import HandshakeThreads, IncomingTls, TlsListener
 from barnabas.broker.security.tls import Tls
 from barnabas.wire.messages.api_versions import ApiVersionsResponse
 from barnabas.wire.messages.fetch import FetchResponse
@@ -34,6 +36,61 @@ from tests.support.security.key_updates import KeyChanger
 CA = Authority()
 SERVER = CA.sign("server")
 CLIENT = CA.sign("client")
+
+
+class HeldJobs:
+    """An executor whose jobs begin when the test says so."""
+
+    def __init__(self, disk: DiskThreads) -> None:
+        self._disk = disk
+        self._send, self._receive = trio.open_memory_channel[tuple[Callable[[], None], Callable[..., None]]](10)
+
+    def submit(self, work: Callable[[], None], then: Callable[[Exception | None], None]) -> None:
+        self._send.send_nowait((work, then))
+
+    async def run_next(self, failure: Exception | None = None) -> None:
+        """Run the next job in a thread, or have it fail with `failure`."""
+        work, then = await self._receive.receive()
+
+        def fail() -> None:
+            assert failure is not None
+            raise failure
+
+        self._disk.submit(work if failure is None else fail, then)
+
+    def __len__(self) -> int:
+        return self._receive.statistics().current_buffer_used
+
+
+class Submissions:
+    """Counts the connections that ask for a thread."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        self._changed = trio.Event()
+        submit = HandshakeThreads.submit
+
+        def counted(threads: HandshakeThreads, incoming: IncomingTls) -> None:
+            submit(threads, incoming)
+            self.count += 1
+            self._changed.set()
+            self._changed = trio.Event()
+
+        monkeypatch.setattr(HandshakeThreads, "submit", counted)
+
+    async def reach(self, count: int) -> None:
+        """Wait until there were this many."""
+        while self.count < count:
+            await self._changed.wait()
+
+
+def hello() -> bytes:
+    """The first record of a client."""
+    outgoing = ssl.MemoryBIO()
+    client = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname="localhost")
+    with contextlib.suppress(ssl.SSLWantReadError):
+        client.do_handshake()
+    return outgoing.read()
 
 
 class TlsLoopback:
@@ -55,7 +112,10 @@ class TlsLoopback:
         identity = Tls(load(keys, {}, None)).identities["SSL"]
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
-        self.tls = tls = TlsListener(loopback.broker.loop, identity)
+        self.disk = disk = DiskThreads()
+        loopback.reactor.watch(disk.fileno(), disk.collect)
+        self.threads = HandshakeThreads(disk)
+        self.tls = tls = TlsListener(loopback.broker.loop, identity, self.threads, loopback.reactor.poller)
         loopback.reactor.listen(Listener("SSL", listening, protocol="SSL", tls=tls))
 
     async def dial(self, own: Signed | None = None, path: Path | None = None) -> Peer:
@@ -348,3 +408,125 @@ async def test_a_stop_sends_responses_and_says_that_it_is_the_end(tmp_path: Path
         assert len(response.responses[0].partitions[0].records or b"") > 5_000_000
         assert await peer.stream.receive_some(1) == b""  # close_notify: without it trio raises BrokenResourceError
         await broker.loopback.reactor.wait_closed()
+
+
+@pytest.mark.trio
+async def test_many_handshakes_at_once_take_few_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each client is served, and requests of the others are answered meanwhile."""
+    async with secured(tmp_path) as broker:
+        monkeypatch.setattr(tls_channel, "MOST_THREADS", 2)
+        running = most = 0
+        step = tls_stream.TlsStream.step
+
+        def counted(stream: tls_stream.TlsStream) -> ssl.SSLError | None:
+            nonlocal running, most
+            if threading.current_thread() is threading.main_thread():
+                return step(stream)
+            with counting:
+                running += 1
+                most = max(most, running)
+            try:
+                return step(stream)
+            finally:
+                with counting:
+                    running -= 1
+
+        counting = threading.Lock()
+        monkeypatch.setattr(tls_stream.TlsStream, "step", counted)
+        served = 0
+
+        async def log_in() -> None:
+            nonlocal served
+            peer = await broker.dial()
+            assert isinstance(await peer.ask(ASK, 3), ApiVersionsResponse)
+            served += 1
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(40):
+                nursery.start_soon(log_in)
+        assert served == 40
+        assert 1 <= most <= 2
+        assert len(broker.threads) == 0
+
+
+@pytest.mark.trio
+async def test_a_hello_takes_a_thread_only_when_it_is_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    submissions = Submissions(monkeypatch)
+    async with secured(tmp_path) as broker:
+        held = HeldJobs(broker.disk)
+        broker.threads._executor = held
+        peer = await broker.dial_plain()
+        record = hello()
+        for position in range(len(record) - 1):
+            await peer.stream.send_all(record[position : position + 1])
+        other = await broker.dial_plain()
+        await other.stream.send_all(record)
+        await submissions.reach(1)
+        assert submissions.count == 1, "of the other one, which came later"
+        await held.run_next()
+        assert (await other.stream.receive_some(1))[0] == 0x16
+        await peer.stream.send_all(record[-1:])
+        await submissions.reach(2)
+        await held.run_next()
+        assert (await peer.stream.receive_some(1))[0] == 0x16
+
+
+@pytest.mark.trio
+async def test_connections_that_close_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One closes while its job runs, another one while it waits for a thread; the next one is served."""
+    monkeypatch.setattr(tls_channel, "MOST_THREADS", 1)
+    submissions = Submissions(monkeypatch)
+    async with secured(tmp_path) as broker:
+        held = HeldJobs(broker.disk)
+        broker.threads._executor = held
+        peers = [await broker.dial_plain() for _ in range(3)]
+        for count, peer in enumerate(peers, 1):
+            await peer.stream.send_all(hello())
+            await submissions.reach(count)
+        assert len(held) == 1
+        reactor = broker.loopback.reactor
+        for channel in list(reactor._channels.values())[:2]:
+            reactor._close(channel)
+        assert len(broker.threads) == 1
+        await held.run_next()
+        await held.run_next()
+        assert (len(held), len(broker.threads), reactor.connection_count) == (0, 0, 1)
+        assert (await peers[2].stream.receive_some(1))[0] == 0x16
+
+
+@pytest.mark.trio
+async def test_bytes_that_come_during_a_job_are_read_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The socket is not watched meanwhile: a peer that goes on sending costs no turns."""
+    submissions = Submissions(monkeypatch)
+    async with secured(tmp_path) as broker:
+        held = HeldJobs(broker.disk)
+        broker.threads._executor = held
+        peer = await broker.dial_plain()
+        await peer.stream.send_all(hello())
+        await submissions.reach(1)
+        await peer.stream.send_all(b"no record" * 100)
+        assert broker.loopback.reactor.poller.poll(0.05) == []
+        await held.run_next()
+        broker.threads._executor = broker.disk
+        data = b""
+        while chunk := await peer.stream.receive_some():
+            data += chunk
+        assert data.startswith(b"\x16"), "the hello is answered"
+        assert broker.tls.log_ins.failed_authentications == 1
+
+
+@pytest.mark.trio
+async def test_a_step_that_cannot_be_taken_closes_the_connection(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submissions = Submissions(monkeypatch)
+    async with secured(tmp_path) as broker:
+        held = HeldJobs(broker.disk)
+        broker.threads._executor = held
+        peer = await broker.dial_plain()
+        await peer.stream.send_all(hello())
+        await submissions.reach(1)
+        await held.run_next(MemoryError())
+        assert await peer.stream.receive_some() == b""
+        broker.threads._executor = broker.disk
+        assert isinstance(await (await broker.dial()).ask(ASK, 3), ApiVersionsResponse)

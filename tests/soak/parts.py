@@ -16,6 +16,8 @@ from tests.soak.part import Count, Part
 from tests.soak.records import ROOT
 
 JAVA = ("java", "javac", "mvn")
+_LONG_PYTEST = "python -m pytest -q -o faulthandler_timeout=0"
+"""Tests of large sizes have no limit of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ SIMULATIONS = tuple(
 LATE_REQUESTS = Part(
     "simulation-late-requests",
     "requests of earlier transactions arrive late",
-    "BARNABAS_SEED={seed} BARNABAS_SEEDS=1000 python -m pytest -q tests/simulation/test_simulation.py"
+    f"BARNABAS_SEED={{seed}} BARNABAS_SEEDS=1000 {_LONG_PYTEST} tests/simulation/test_simulation.py"
     " -k late_requests_do_not_affect",
     (Count("tests", r"(\d+) passed\b.* in [\d.]+s"),),
     40,
@@ -310,7 +312,7 @@ _OWN_PARTS = {
     "tests/simulation/test_simulation.py",
     "tests/crash/test_crash_states.py",
     "tests/crash/test_faults.py",
-    "tests/hostile/test_fuzz.py",
+    "tests/hostile/fuzz/test_fuzz.py",
 }
 """Test files with the same sizes as the simulations, crash states, fault sweep and fuzz above."""
 _SCALED = ("BARNABAS_SEEDS", "BARNABAS_EXAMPLES", "BARNABAS_CRASH_STATES")
@@ -328,7 +330,7 @@ _HEAVY = re.compile(r"\bmark\.(java|jvm|spark)\b|tests\.clients\.spark\.spark_ki
 def _marked_command(file: str) -> str:
     text = (ROOT / file).read_text()
     sizes = _sizes(name for name in SIZES if name in text)
-    return " ".join(filter(None, ["BARNABAS_SEED={seed}", sizes, f"python -m pytest -q -m soak {file}"]))
+    return " ".join(filter(None, ["BARNABAS_SEED={seed}", sizes, f"{_LONG_PYTEST} -m soak {file}"]))
 
 
 def scaled() -> Part:
@@ -338,7 +340,7 @@ def scaled() -> Part:
     return Part(
         "scaled-tests",
         "tests of properties and random runs, with more of both",
-        f"BARNABAS_SEED={{seed}} {_sizes(_SCALED)} python -m pytest -q --hypothesis-seed={{seed}} {{turn}}",
+        f"BARNABAS_SEED={{seed}} {_sizes(_SCALED)} {_LONG_PYTEST} --hypothesis-seed={{seed}} {{turn}}",
         TESTS,
         60,
         turns=tuple(" ".join(names) for _, names in folders),

@@ -10,9 +10,11 @@ import argparse
 import gc
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from barnabas.cli.serve import UsageError, host_and_port, sets
+from barnabas.lazy_modules import OF_SERVE, import_lazily
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 
@@ -92,6 +94,7 @@ def serve(arguments: Sequence[str]) -> int:
         note(f"barnabas serve: {error} ('barnabas serve -h' explains)")
         return EXIT_USAGE
     gc.disable()  # until the start is done: a tenth of it would be looking for garbage among what is imported
+    import_lazily(OF_SERVE)
     from barnabas.broker.server import run
 
     return run(options)
@@ -190,7 +193,8 @@ def _serve_cluster(args: argparse.Namespace) -> int:
 
 def parser() -> _Parser:
     """The parser of the options; `barnabas.cli.serve.command` has them for the help page and for completion."""
-    parser = _Parser(prog="barnabas serve", allow_abbrev=False)
+    formatter = partial(argparse.HelpFormatter, width=100)  # else it asks `shutil` for the terminal's, for each option
+    parser = _Parser(prog="barnabas serve", allow_abbrev=False, formatter_class=formatter)
 
     def option(name: str, metavar: str | None, text: str, choices: tuple[str, ...] | None = None) -> None:
         parser.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)

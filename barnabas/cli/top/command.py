@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from barnabas.cli.top.tables import ClientRates, Snapshot
     from barnabas.console.collector.collector import Collector
 
+SHARE = 0.05
+"""Of a core, for the tables of a cluster with many thousands of topics; the sampling has as much."""
 KEYS_S = 0.25
 """How often the screen looks for a new sample and a new size, seconds."""
 
@@ -91,13 +93,15 @@ def _watch(collector: Collector, clients: _Clients | None) -> None:
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     state = State(has_colour=has_colour(sys.stdout), is_unicode=encoding == "utf8")
     shown: Snapshot | None = None
-    sampled, drawn = 0, None
+    sampled, drawn, next_at = 0, None, 0.0
     with full_screen() as screen:
         while not state.is_done:
             collector.look()
             count = collector.wait_for_sample(sampled, 0)
-            if count > sampled and not state.is_paused:
+            if count > sampled and not state.is_paused and time.monotonic() >= next_at:
+                began = time.thread_time()
                 shown, sampled = _sample(collector, clients), count
+                next_at = time.monotonic() + (time.thread_time() - began) / SHARE
             size, failure = screen.size(), collector.failure
             if drawn != (size, sampled, failure):
                 screen.draw(draw(state, shown, *size, failure))

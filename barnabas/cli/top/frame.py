@@ -250,7 +250,7 @@ def _rows(state: State, table: Table) -> list[Row]:
 
 
 def _has(row: Row, text: str) -> bool:
-    return any(text.casefold() in cell.casefold() for cell in row.texts)
+    return any(text.casefold() in cell.casefold() for cell in row.make_texts())
 
 
 def _selected_at(state: State, table: Table, rows: Sequence[Row]) -> int:
@@ -454,10 +454,10 @@ def _cells(paint: Painter, columns: Sequence[Column], texts: Sequence[str], widt
 def _block(paint: Painter, table: Table, row: Row, width: int, *, is_chosen: bool) -> list[str]:
     """The lines of a row: itself, and in a tree what is below it."""
     mark = ">" if is_chosen else " "
-    text = mark + _cells(paint, table.columns, row.texts, width - 1)
+    text = mark + _cells(paint, table.columns, row.make_texts(), width - 1)
     lines = [paint.line("chosen" if is_chosen else row.style, text, width)]
     if paint.state.is_tree or (table.name, row.key) in paint.state.open_rows:
-        for child in row.children:
+        for child in row.make_lines():
             lines += [paint.line("quiet", f"    {part}", width) for part in wrap(child, max(20, width - 4))]
     return lines
 
@@ -493,6 +493,6 @@ def _first_rows(paint: Painter, table: Table, height: int, width: int) -> list[t
     if not rows:
         lines.append((paint.line("quiet", f"  {table.empty}", width), min(width, len(table.empty) + 2)))
     for row in rows[: max(0, height - 1)]:
-        text = " " + _cells(paint, table.columns, row.texts, width - 1)
+        text = " " + _cells(paint, table.columns, row.make_texts(), width - 1)
         lines.append((paint.line(row.style, text, width), cell_width(text.rstrip())))
     return lines[: max(1, height)]

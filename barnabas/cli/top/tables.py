@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from heapq import nlargest
 
+from barnabas.client.offsets import TopicPartition
 from barnabas.console.collector.figures import Figures
-from barnabas.console.collector.views import OverviewView, group_rows, overview, topic_rows, transaction_rows
+from barnabas.console.collector.views import (
+    GroupRow,
+    OverviewView,
+    TopicRow,
+    group_rows,
+    overview,
+    topic_rows,
+    transaction_rows,
+)
 from barnabas.console.collector.warnings import duration
 from barnabas.terminal.tables import printable
 
@@ -24,14 +35,19 @@ class Column:
     is_number: bool = False
 
 
-@dataclass(frozen=True)
+def _no_lines() -> tuple[str, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """A row: a text and a value to sort by for each column, and the lines below it in a tree."""
+    """A row: a value to sort by for each column, and its texts, which are made when it is shown."""
 
     key: str
-    texts: tuple[str, ...]
     values: tuple[object, ...]
-    children: tuple[str, ...] = ()
+    make_texts: Callable[[], tuple[str, ...]]
+    make_lines: Callable[[], tuple[str, ...]] = _no_lines
+    """The lines below it in a tree."""
     style: str = ""
     """warn, bad, quiet or nothing."""
 
@@ -108,17 +124,10 @@ def _topics(figures: Figures) -> Table:
             readers.setdefault(topic, []).append((lag, group.group))
     rows = []
     for row in topic_rows(figures):
-        if row.leaderless:
-            state, style = f"{row.leaderless} no leader", "bad"
-        elif row.under_replicated:
-            state, style = f"{row.under_replicated} behind", "warn"
-        else:
-            state, style = "ok", "quiet" if row.is_internal else ""
-        texts = (printable(row.topic), str(row.partitions), amount(row.in_per_s), amount(row.out_per_s), state)
-        lagging = sorted(readers.get(row.topic, ()), reverse=True)[:READERS]
-        children = tuple(f"group {printable(group)}: lag {amount(lag)}" for lag, group in lagging)
-        values = (row.topic, row.partitions, row.in_per_s or 0.0, row.out_per_s or 0.0, state)
-        rows.append(Row(row.topic, texts, values, children, style))
+        style = "bad" if row.leaderless else "warn" if row.under_replicated else "quiet" if row.is_internal else ""
+        values = (row.topic, row.partitions, row.in_per_s or 0.0, row.out_per_s or 0.0, _topic_state(row))
+        lines = partial(_reader_lines, readers[row.topic]) if row.topic in readers else _no_lines
+        rows.append(Row(row.topic, values, partial(_topic_texts, row), lines, style))
     columns = (
         Column("TOPIC"), Column("PARTS", 6, True), Column("IN/S", 8, True), Column("OUT/S", 8, True),
         Column("STATE", 12),
@@ -126,29 +135,48 @@ def _topics(figures: Figures) -> Table:
     return Table("Topics", columns, rows, 2, "no topics yet: 'barnabas topic create' makes one", "o")
 
 
+def _topic_texts(row: TopicRow) -> tuple[str, ...]:
+    return printable(row.topic), str(row.partitions), amount(row.in_per_s), amount(row.out_per_s), _topic_state(row)
+
+
+def _topic_state(row: TopicRow) -> str:
+    if row.leaderless:
+        return f"{row.leaderless} no leader"
+    return f"{row.under_replicated} behind" if row.under_replicated else "ok"
+
+
+def _reader_lines(readers: list[tuple[int, str]]) -> tuple[str, ...]:
+    return tuple(f"group {printable(group)}: lag {amount(lag)}" for lag, group in nlargest(READERS, readers))
+
+
 def _groups(figures: Figures) -> Table:
     rows = []
     for row in group_rows(figures):
-        lags = figures.groups[row.group].lags
-        largest = sorted(lags.items(), key=lambda item: -item[1])[:CHILDREN]
-        children = tuple(f"{topic}-{index}: lag {amount(lag)}" for (topic, index), lag in largest)
         style = "warn" if row.lag and row.state == "Empty" else ""
-        texts = (printable(row.group), row.kind, row.state or "-", amount(row.lag), amount(row.read_per_s))
         values = (row.group, row.kind, row.state, -1 if row.lag is None else row.lag, row.read_per_s or 0.0)
-        rows.append(Row(row.group, texts, values, children, style))
+        lines = partial(_lag_lines, figures.groups[row.group].lags)  # this dict is never changed, only replaced
+        rows.append(Row(row.group, values, partial(_group_texts, row), lines, style))
     columns = (
         Column("GROUP"), Column("KIND", 8), Column("STATE", 12), Column("LAG", 8, True), Column("READ/S", 8, True)
     )  # fmt: skip
     return Table("Groups", columns, rows, 3, "no groups: a consumer with a group.id makes one", "g")
 
 
+def _group_texts(row: GroupRow) -> tuple[str, ...]:
+    return printable(row.group), row.kind, row.state or "-", amount(row.lag), amount(row.read_per_s)
+
+
+def _lag_lines(lags: Mapping[TopicPartition, int]) -> tuple[str, ...]:
+    largest = nlargest(CHILDREN, lags.items(), key=lambda item: item[1])
+    return tuple(f"{topic}-{index}: lag {amount(lag)}" for (topic, index), lag in largest)
+
+
 def _clients(clients: ClientRates) -> Table:
     rows = []
     for name, (requests, errors, in_all, most) in clients.rates.items():
         texts = (printable(name) or "(no client id)", amount(requests), amount(errors), amount(in_all), most)
-        rows.append(
-            Row(name, texts, (name, requests or 0.0, errors or 0.0, in_all, most), (), "warn" if errors else "")
-        )
+        values = (name, requests or 0.0, errors or 0.0, in_all, most)
+        rows.append(Row(name, values, partial(tuple, texts), style="warn" if errors else ""))
     columns = (
         Column("CLIENT"), Column("REQ/S", 8, True), Column("ERR/S", 8, True), Column("REQUESTS", 9, True),
         Column("MOSTLY", 16),
@@ -159,7 +187,7 @@ def _clients(clients: ClientRates) -> Table:
 def _transactions(figures: Figures, now_s: float) -> Table:
     rows = []
     for row in transaction_rows(figures, now_s):
-        children = tuple(
+        lines = tuple(
             f"{held.topic}-{held.partition}: holds back {amount(held.held)}"
             + (f" from {', '.join(map(printable, held.groups[:5]))}" if held.groups else "")
             for held in row.partitions[:CHILDREN]
@@ -167,7 +195,8 @@ def _transactions(figures: Figures, now_s: float) -> Table:
         age = "-" if row.age_s is None else duration(row.age_s)
         texts = (printable(row.transactional_id), row.state, age, amount(row.held), str(len(row.partitions)))
         values = (row.transactional_id, row.state, row.age_s or 0.0, row.held or 0, len(row.partitions))
-        rows.append(Row(row.transactional_id, texts, values, children, "warn" if row.held else ""))
+        style = "warn" if row.held else ""
+        rows.append(Row(row.transactional_id, values, partial(tuple, texts), partial(tuple, lines), style))
     columns = (
         Column("TRANSACTION"), Column("STATE", 13), Column("OPEN FOR", 12, True), Column("HOLDS", 8, True),
         Column("PARTS", 6, True),
@@ -188,10 +217,11 @@ def _brokers(view: OverviewView) -> Table:
             row.broker, row.cpu or 0.0, row.memory or 0.0, row.disk or 0.0,
             row.messages_per_s or 0.0, row.bytes_per_s or 0.0, row.leaders, state,
         )  # fmt: skip
-        children: tuple[str, ...] = (f"up {duration(row.uptime_s)}",) if row.uptime_s is not None else ()
+        lines = [f"up {duration(row.uptime_s)}"] if row.uptime_s is not None else []
         if row.failure:
-            children += (row.failure,)
-        rows.append(Row(str(row.broker), texts, values, children, "bad" if row.answers is False else ""))
+            lines.append(row.failure)
+        style = "bad" if row.answers is False else ""
+        rows.append(Row(str(row.broker), values, partial(tuple, texts), partial(tuple, lines), style))
     columns = (
         Column("BROKER"), Column("CPU", 5, True), Column("MEM", 5, True), Column("DISK", 5, True),
         Column("MSG/S", 7, True), Column("BYTE/S", 7, True), Column("LEADS", 6, True), Column("STATE", 10),
@@ -200,16 +230,12 @@ def _brokers(view: OverviewView) -> Table:
 
 
 def _warnings(view: OverviewView) -> Table:
-    rows = [
-        Row(
-            f"{warning.kind} {warning.subject}",
-            (printable(warning.sentence),),
-            (number,),
-            (printable(warning.sentence),),
-            "bad" if warning.kind in ("unreachable", "no-leader") else "warn",
-        )
-        for number, warning in enumerate(view.warnings)
-    ]
+    rows = []
+    for number, warning in enumerate(view.warnings):
+        texts = (printable(warning.sentence),)
+        style = "bad" if warning.kind in ("unreachable", "no-leader") else "warn"
+        key = f"{warning.kind} {warning.subject}"
+        rows.append(Row(key, (number,), partial(tuple, texts), partial(tuple, texts), style))
     return Table("Warnings", (Column("WARNING"),), rows, 0, "nothing is wrong", "w")
 
 

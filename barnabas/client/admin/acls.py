@@ -32,6 +32,18 @@ PATTERNS: Final = _codes(PatternType)
 OPERATIONS: Final = _codes(Operation)
 PERMISSIONS: Final = _codes(Permission)
 
+OPERATIONS_OF: Final[Mapping[str, frozenset[str]]] = {
+    "TOPIC": frozenset({"READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
+    "GROUP": frozenset({"READ", "DELETE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"}),
+    "CLUSTER": frozenset(
+        {"CREATE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "ALTER", "DESCRIBE"}
+    ),
+    "TRANSACTIONAL_ID": frozenset({"DESCRIBE", "WRITE", "TWO_PHASE_COMMIT"}),
+    "DELEGATION_TOKEN": frozenset({"DESCRIBE"}),
+    "USER": frozenset({"CREATE_TOKENS", "DESCRIBE_TOKENS"}),
+}
+"""The operations of each type of resource (Kafka 4.4.0 `AclEntry`); ALL is one of each."""
+
 
 class Acl(NamedTuple):
     """An ACL: a principal and host, an operation, the resources, and whether it is allowed. Types are Kafka's names."""

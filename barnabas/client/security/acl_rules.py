@@ -9,9 +9,14 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from barnabas.client.admin.acls import Acl
+from barnabas.client.admin.configs import describe_config
+from barnabas.client.cluster import Cluster
 from barnabas.coord.security import acls as rules
 from barnabas.coord.security.host_patterns import java_host
 from barnabas.coord.security.standard_authorizer import DEFAULT_ALLOW, SUPER_USER, StandardAuthorizer
+from barnabas.wire.errors import KafkaError
+
+SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
 
 class Question(NamedTuple):
@@ -22,6 +27,32 @@ class Question(NamedTuple):
     operation: str
     resource_type: str
     name: str
+
+
+class AuthorizerSettings(NamedTuple):
+    """What an authorizer decides by beside the ACLs; `hidden` are keys that the broker does not tell, as not set."""
+
+    super_users: list[str]
+    allow_if_no_acl: bool
+    hidden: list[str]
+
+
+def authorizer_settings(cluster: Cluster) -> AuthorizerSettings:
+    """The settings of a broker's authorizer.
+
+    Kafka's brokers never tell them: the keys are the authorizer's, and the values of keys that are not theirs are
+    hidden. Who may ask for ACLs may not always ask for configs.
+    """
+    settings: dict[str, str | None] = {}
+    try:
+        cluster.retry(lambda deadline: cluster.metadata([], deadline))
+        entries = describe_config(cluster, "broker", str(min(cluster.nodes)), [SUPER_USERS, ALLOW_IF_NO_ACL])
+        settings = {entry.name: entry.value for entry in entries}
+    except KafkaError:
+        pass
+    principals = [principal.strip() for principal in (settings.get(SUPER_USERS) or "").split(";")]
+    hidden = [key for key in (SUPER_USERS, ALLOW_IF_NO_ACL) if settings.get(key) is None]
+    return AuthorizerSettings(principals, (settings.get(ALLOW_IF_NO_ACL) or "").lower() == "true", hidden)
 
 
 class Decision(NamedTuple):

@@ -18,9 +18,13 @@ class JaasError(ValueError):
     """The line is not in JAAS's form; the text is one sentence without any of its values."""
 
 
-def login_line(mechanism: str, user: str, password: str) -> str:
-    """The line of a user who logs in with PLAIN or SCRAM. Every text is taken as it is: quotes and spaces too."""
-    return f"{LOGIN_MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)};"
+def login_line(mechanism: str, user: str, password: str, *, is_token: bool = False) -> str:
+    """The line of a user who logs in with PLAIN or SCRAM. Every text is taken as it is: quotes and spaces too.
+
+    `is_token`: the user is the id of a delegation token, the password its HMAC.
+    """
+    more = ' tokenauth="true"' if is_token else ""
+    return f"{LOGIN_MODULES[mechanism]} required username={_quoted(user)} password={_quoted(password)}{more};"
 
 
 def _quoted(text: str) -> str:

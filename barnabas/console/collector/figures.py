@@ -18,8 +18,8 @@ from barnabas.client.offsets import TopicPartition
 from barnabas.console.collector.rings import History, rate
 from barnabas.wire.clients.broker_load import BrokerLoad
 
-MAX_PARTITION_SERIES: Final = 4_000
-MAX_TOPIC_SERIES: Final = 3_000
+MAX_PARTITION_SERIES: Final = 2_000
+MAX_TOPIC_SERIES: Final = 2_000
 """Topics with a series: those that had records last."""
 UNKNOWN: Final = -1
 """An offset that is not known."""
@@ -56,6 +56,8 @@ class TopicFigures:
     """The leader of each partition, -1 without one."""
     ends: array[int] = field(default_factory=lambda: array("q"))
     """The end offset of each partition, -1 while it is not known."""
+    leaderless: int = 0
+    """Partitions without a leader."""
     under_replicated: int = 0
     round: int = 0
     """The round of the list of topics in which it was seen."""
@@ -67,14 +69,10 @@ class TopicFigures:
     """When it had new records last."""
     history: History | None = None
 
-    @property
-    def leaderless(self) -> int:
-        """Partitions without a leader."""
-        return sum(1 for leader in self.leaders if leader < 0)
-
     def describe(self, leaders: Iterable[int], under_replicated: int) -> None:
         """Store what the metadata says; end offsets of partitions that stay are kept."""
         self.leaders = array("i", leaders)
+        self.leaderless = sum(leader < 0 for leader in self.leaders)
         self.under_replicated = under_replicated
         missing = len(self.leaders) - len(self.ends)
         if missing > 0:
@@ -231,6 +229,7 @@ class Figures:
         lags: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         """Store the offsets of a group with its lag and rate. `lags`: those that the broker itself computes (share)."""
+        offsets = {self._key(which): offset for which, offset in offsets.items()}
         seconds = at_s - group.offsets_at_s
         if group.offsets_at_s and seconds > 0:
             group.read_by_topic = {}
@@ -247,6 +246,11 @@ class Figures:
                 group.history = History()
             group.history.put(at_s, lag)
         self._put_partition_lags(group, at_s)
+
+    def _key(self, partition: TopicPartition) -> TopicPartition:
+        """The partition with the text that its topic has: an answer has a new one each time."""
+        topic = self.topics.get(partition[0])
+        return partition if topic is None else (topic.name, partition[1])
 
     def _lags(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         lags = {}

@@ -98,8 +98,11 @@ def _certificate(broker: BrokerFigures, now_s: float) -> Iterator[ClusterWarning
 
 def _topics(figures: Figures, now_s: float) -> Iterator[ClusterWarning]:  # noqa: ARG001 - all have one form
     for topic in figures.topics.values():
+        leaderless = topic.leaderless
+        if not leaderless and not topic.under_replicated:
+            continue
         link = f"/topics/{quote(topic.name, safe='')}"
-        if leaderless := topic.leaderless:
+        if leaderless:
             sentence = (
                 f"{_partitions(leaderless)} of topic {topic.name} {_have(leaderless)} no leader: clients can neither "
                 "write nor read there until a broker with an in-sync replica is back."

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import ModuleType
 
-from barnabas.console.screens import configs, figures, overview, requests, transactions
+from barnabas.console.screens import configs, figures, lab, overview, pipelines, requests, transactions
+from barnabas.console.screens.access import acls, quotas, tokens, users
 from barnabas.console.screens.cluster import balance, brokers, partitions, quorum_and_disks
 from barnabas.console.screens.groups import listing, offsets, one
 from barnabas.console.screens.messages import browse, export, live, produce, records, schemas
@@ -21,10 +22,12 @@ class Screen:
     title: str
     path: str
     modules: tuple[ModuleType, ...]
+    also: tuple[str, ...] = ()
+    """Further paths of its pages."""
 
     def is_current(self, path: str) -> bool:
         """Whether a page at `path` belongs to this screen."""
-        return path == self.path or path.startswith(self.path.rstrip("/") + "/")
+        return path == self.path or path.startswith(self.path.rstrip("/") + "/") or path in self.also
 
 
 SCREENS = (
@@ -35,5 +38,11 @@ SCREENS = (
     Screen("Transactions", "/transactions", (transactions,)),
     Screen("Cluster", "/cluster", (brokers, partitions, balance, quorum_and_disks)),
     Screen("Configs", "/configs", (configs,)),
+    Screen("Users", "/users", (users,)),
+    Screen("ACLs", "/acls", (acls,), ("/may",)),
+    Screen("Quotas", "/quotas", (quotas,)),
+    Screen("Tokens", "/tokens", (tokens,)),
     Screen("Requests", "/requests", (requests,)),
+    Screen("Test lab", "/lab", (lab,)),
+    Screen("Pipelines", "/pipelines", (pipelines,)),
 )

@@ -28,8 +28,8 @@ CHECK_S: Final = 30.0
 """How often it is checked that its user may still see it, seconds."""
 MAX_NAMES: Final = 5
 WITHOUT: Final = (
-    "The requests of clients are told by our broker only: 'barnabas serve --console' shows them here, and so does "
-    "'barnabas console -b ADDRESS --control-file FILE' for a broker with --control."
+    "The requests of clients are told by our broker only: 'barnabas serve --console' shows those of its one broker "
+    "here, and 'barnabas console -b ADDRESS --control-file FILE' those of a broker with --control."
 )
 
 

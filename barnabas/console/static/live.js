@@ -94,7 +94,10 @@
     addEventListener("resize", () => {
       for (const figure of live.querySelectorAll("[data-chart]")) figure.plot?.setSize({ width: figure.clientWidth, height: HEIGHT });
     });
+    // A page that nobody sees needs no stream: browsers have six connections to a server, for all its pages together.
+    document.addEventListener("visibilitychange", () => (document.hidden ? stream.close() : connect()));
     addEventListener("pagehide", () => stream.close());
+    addEventListener("pageshow", (event) => { if (event.persisted) connect(); });
   };
   document.querySelectorAll("[data-live]").forEach(start);
 })();

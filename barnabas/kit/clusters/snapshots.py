@@ -110,6 +110,10 @@ class Snapshots:
         except KeyError:
             raise NotFoundError(f"There is no snapshot {number}: it was removed, or never taken") from None
 
+    def numbers(self) -> list[int]:
+        """The numbers of all snapshots, the oldest first."""
+        return list(self._snapshots)
+
     async def take(
         self,
         options: Options,

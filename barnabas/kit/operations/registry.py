@@ -38,6 +38,7 @@ OPERATIONS: Final[dict[str, str]] = {
     "fence_producer": "coordinator_events",
     "reload_coordinator": "coordinator_events",
     "snapshot": "snapshots",
+    "snapshot_list": "snapshots",
     "restore": "snapshots",
     "fork": "snapshots",
     "save_snapshot": "snapshots",

@@ -21,6 +21,12 @@ async def snapshot(cluster: VirtualCluster, values: Values) -> object:  # noqa: 
     return {"snapshot": await cluster.take_snapshot()}
 
 
+@operation("snapshot_list")
+async def list_snapshots(cluster: VirtualCluster, values: Values) -> object:  # noqa: ARG001
+    """The numbers of all snapshots of the process."""
+    return {"snapshots": cluster.snapshots.numbers()}
+
+
 @operation("restore", "snapshot")
 async def restore(cluster: VirtualCluster, values: Values) -> object:
     """Set the cluster back to a snapshot; its connections are closed, its address stays."""

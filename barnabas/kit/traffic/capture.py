@@ -2,7 +2,8 @@
 
 Nothing is decoded here: the broker's loop copies the first bytes of a frame and looks at its header; who watches
 decodes (the console, in a process of its own). While nobody watches, connections are as they are without a capture: a
-watch replaces `dispatch` and `on_output` of each connection, and puts them back when nobody has asked for `LEASE_S`.
+watch replaces `dispatch` and `on_output` of each connection and `prepare` of each listener, and puts them back when
+nobody has asked for `LEASE_S`.
 
 Bounded: `MAX_ENTRIES` exchanges and `MAX_BYTES` of their frames are kept, the last ones, and of each frame
 `KEPT_BYTES`. Bytes with passwords, tokens or keys are never kept: those of SASL, of SCRAM credentials, of delegation
@@ -26,6 +27,7 @@ from barnabas.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
     from barnabas.broker.event_loop.timers import Timer, Timers
+    from barnabas.broker.net.acceptor import Listener
     from barnabas.broker.net.connection import Connection
     from barnabas.broker.net.reactor import Reactor
 
@@ -136,6 +138,7 @@ class Capture:
         self._asked = 0.0
         self._lease: Timer | None = None
         self._attached: dict[Connection, _Attached] = {}
+        self._prepared: list[tuple[Listener, Callable[[Connection], None] | None]] = []
         self._waiting: dict[Connection, Exchange] = {}
         self._done: deque[Exchange] = deque()
         self._kept = 0
@@ -155,7 +158,9 @@ class Capture:
         self.end()
         self._end_later(timers, now)
         self._reactor = reactor
-        reactor.observe = self._attach
+        for listener in reactor.acceptor.listeners:
+            self._prepared.append((listener, listener.prepare))
+            listener.prepare = partial(self._prepare, listener.prepare)
         for connection in list(reactor.connections):
             self._attach(connection)
 
@@ -172,8 +177,9 @@ class Capture:
         """Put all connections back, and forget what was kept."""
         if self._lease is not None:
             self._lease.cancel()
-        if self._reactor is not None:
-            self._reactor.observe = None
+        for listener, prepare in self._prepared:
+            listener.prepare = prepare
+        self._prepared.clear()
         for connection, attached in self._attached.items():
             connection.dispatch, connection.on_output = attached.dispatch, attached.on_output
             connection.on_close.remove(attached.on_close)
@@ -209,6 +215,12 @@ class Capture:
         }
 
     # -- connections
+
+    def _prepare(self, prepare: Callable[[Connection], None] | None, connection: Connection) -> None:
+        """A listener has accepted a connection."""
+        if prepare is not None:
+            prepare(connection)
+        self._attach(connection)
 
     def _attach(self, connection: Connection) -> None:
         self._connections += 1

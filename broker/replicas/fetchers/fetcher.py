@@ -200,7 +200,7 @@ class Fetcher:
                 flushing.append(key)
                 self._changed[key] = None
             else:
-                session.want(key, followed.wanted(max_bytes))
+                session.set(key, followed.fields(max_bytes))
         return flushing
 
     def _delay(self, followed: Followed) -> None:

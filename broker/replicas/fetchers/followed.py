@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from barnabas.broker.replicas.fetchers.session import PartitionKey, Wanted
+from barnabas.broker.replicas.fetchers.session import PartitionFields, PartitionKey
 
 if TYPE_CHECKING:
     from barnabas.broker.replicas.partition import Partition
@@ -48,10 +48,10 @@ class Followed:
         policy = self.partition.flush_policy
         return policy is not None and self.partition.log.unflushed >= policy.messages
 
-    def wanted(self, max_bytes: int) -> Wanted:
-        """What to fetch next."""
+    def fields(self, max_bytes: int) -> PartitionFields:
+        """The fields of the partition in the next request."""
         log = self.partition.log
-        return Wanted(
+        return PartitionFields(
             self.partition.topic,
             self.leader_epoch,
             log.log_end_offset,

@@ -19,7 +19,7 @@ PartitionKey = tuple[bytes, int]
 _MAX_EPOCH: Final = 2**31 - 1
 
 
-class Wanted(NamedTuple):
+class PartitionFields(NamedTuple):
     """The fields of one partition in a request."""
 
     topic: str
@@ -38,7 +38,7 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = 0
         self._epoch = 0
-        self.partitions: dict[PartitionKey, Wanted] = {}
+        self.partitions: dict[PartitionKey, PartitionFields] = {}
         """The fields that the leader has, or gets with the next request."""
         self._updates: dict[PartitionKey, None] = {}
         self._forgotten: dict[PartitionKey, str] = {}
@@ -48,7 +48,7 @@ class FetchSession:
         """Whether the next request is full: it has every partition, in the order in which they were added."""
         return self._epoch == 0
 
-    def want(self, key: PartitionKey, fields: Wanted) -> None:
+    def set(self, key: PartitionKey, fields: PartitionFields) -> None:
         """Set the fields of a partition, from the next request on."""
         known = self.partitions.pop(key, None)
         self.partitions[key] = fields  # at the end: a full request names first the partitions that wait longest

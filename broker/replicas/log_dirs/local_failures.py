@@ -92,7 +92,7 @@ class LocalFailures:
         return self._log_dirs.dir_of(partition.topic, partition.index) in self._exhausted
 
     def add_damaged(self, partition: Partition, reason: str) -> None:
-        """A log is damaged, or cannot be read, at some place; it is served nevertheless."""
+        """Remember and report that a log is damaged, or cannot be read, at some place; it is served nevertheless."""
         key = (partition.topic_id, partition.index)
         if key in self.damaged or partition.is_closed:
             return
@@ -102,18 +102,18 @@ class LocalFailures:
         self.changed([key])
 
     def exhaustion_changed(self, log_dir: LogDir, partitions: Iterable[Partition]) -> list[Partition]:
-        """Nothing can be appended in a log directory for now, or again; the replicas of clusters in it."""
+        """Report that a log directory takes no records for now, or does again; returns its replicated partitions."""
         dir_of = self._log_dirs.dir_of
-        concerned = [
+        replicas = [
             partition
             for partition in partitions
             if partition.has_peers and dir_of(partition.topic, partition.index) is log_dir
         ]
-        if concerned:
+        if replicas:
             text = NO_RECORDS if log_dir in self._exhausted else RECORDS_AGAIN
-            logger.warning(text, len(concerned), log_dir.path)
-            self.changed([(partition.topic_id, partition.index) for partition in concerned])
-        return concerned
+            logger.warning(text, len(replicas), log_dir.path)
+            self.changed([(partition.topic_id, partition.index) for partition in replicas])
+        return replicas
 
     def changed(self, replicas: Sequence[ReplicaKey]) -> None:
         """Report to the controller that the states of these replicas have changed."""
@@ -121,7 +121,7 @@ class LocalFailures:
             call_guarded("Reporting replicas that cannot serve", follower, replicas)
 
     def updated(self, partition: Partition, assigned: PartitionImage) -> str | None:
-        """The metadata of a partition that is served has changed: why its log may be set aside now, None if it may not.
+        """Take a change of a served partition's metadata; the reason why its log may be set aside now, or None.
 
         A replica in the ISR has all records.
         """
@@ -132,7 +132,7 @@ class LocalFailures:
         return reason if reason is not None and self.may_refill(assigned) else None
 
     def given_up(self, topic_id: bytes, index: int) -> None:
-        """A damaged log was set aside: the replica is created again, empty."""
+        """Note that a damaged log was set aside: the replica is created again, empty."""
         self.damaged.pop((topic_id, index), None)
         self._new.add((topic_id, index))
 

@@ -20,6 +20,7 @@ MESSAGES = {"headers", "records", "records.metadata_records", "records.raft_reco
 NOT_NEEDED = {
     *("asyncio", "click", "difflib", "email", "http", "numpy", "rich", "tomllib", "uuid", "xml", "yaml"),
     *("lz4", "mmh3", "re2", "snappy", "xxhash", "zstandard"),
+    *("_bz2", "_hashlib", "_lzma", "_pickle", "_ssl", "bdb", "idna.core"),
     *("barnabas.cli.app", "barnabas.client", "barnabas.tools.dump", "barnabas.pipeline", "barnabas.spark"),
     *("anyio", "jinja2", "msgspec", "starlette", "uvicorn", "barnabas.console", "barnabas.cli.serve.console"),
     *("barnabas.tools.secure", "barnabas.cli.serve.secure", "cryptography"),

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from barnabas.broker.apis.registry import BROKER_APIS
 from barnabas.broker.start import warm_up
+
+if TYPE_CHECKING:
+    from barnabas.broker.event_loop.loop import Loop
 
 ROOT = Path(__file__).parents[3]
 _PKCS12 = "for key stores of that type, at the start or in the thread that reads them"
@@ -90,6 +97,75 @@ def test_everything_that_is_imported_late_is_imported_by_the_warm_up() -> None:
     expected = imports_in_functions() | {f"barnabas.broker.apis.{name}" for name in BROKER_APIS.values()}
     assert len(expected) > 60
     assert expected - imported == set()
+
+
+def test_what_usual_clients_need_is_a_part_of_it_and_leaves_out_what_few_need() -> None:
+    """An idle broker holds what is imported after the ready line, so libraries that take megabytes are not."""
+    every = {*warm_up.LATE, *(f"broker.apis.{name}" for name in BROKER_APIS.values())}
+    assert set(warm_up.USUAL) <= every
+    program = (
+        "import sys\n"
+        "from barnabas.lazy_modules import OF_SERVE, import_lazily\n"
+        "import_lazily(OF_SERVE)\n"
+        "import barnabas.broker.server, barnabas.broker.start.builder\n"
+        "from barnabas.broker.start import warm_up\n"
+        "steps = warm_up.import_all(warm_up.USUAL, ())\n"
+        "assert list(steps)\n"
+        "print(*sys.modules)\n"
+    )
+    imported = set(
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    )
+    assert {f"barnabas.{name}" for name in warm_up.USUAL} <= imported
+    few = {"_hashlib", "_ssl", "lz4", "re2", "snappy", "zstandard"}
+    assert imported & few == set()
+
+
+class _Loop:
+    """The clock and the timers of a loop, which the test advances."""
+
+    def __init__(self) -> None:
+        self.timers = self
+        self.time = 0.0
+        self.due: list[tuple[float, Callable[[], None]]] = []
+
+    def now(self) -> float:
+        return self.time
+
+    def at(self, when: float, then: Callable[[], None]) -> None:
+        self.due.append((when, then))
+
+    def advance(self, to: float) -> None:
+        self.time = to
+        due = [then for when, then in self.due if when <= to]
+        self.due = [entry for entry in self.due if entry[0] > to]
+        for then in due:
+            then()
+
+
+def test_everything_is_imported_before_no_descriptor_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop = _Loop()
+    in_use = 10
+    started: list[set[str]] = []
+    monkeypatch.setattr(warm_up, "_descriptors_in_use", lambda: in_use)
+    monkeypatch.setattr(warm_up, "start", lambda _loop, names, libraries: started.append({*names, *libraries}))
+    warm_up.start_later(cast("Loop", loop), BROKER_APIS.values(), descriptors=100)
+    for second in range(1, 5):
+        loop.advance(second * warm_up.CHECK_S)
+    assert started == [set(warm_up.USUAL)]
+    in_use = 40
+    for second in range(5, 10):
+        loop.advance(second * warm_up.CHECK_S)
+    assert len(started) == 2
+    assert {*warm_up.LATE, *warm_up.LIBRARIES} < started[1]
+
+
+def test_descriptors_in_use_are_counted() -> None:
+    before = warm_up._descriptors_in_use()
+    with contextlib.ExitStack() as opened:
+        for _ in range(20):
+            opened.enter_context(open(os.devnull))
+        assert warm_up._descriptors_in_use() >= before + 20
 
 
 def test_a_step_imports_few_modules_and_a_failure_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:

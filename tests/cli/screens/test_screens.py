@@ -76,6 +76,7 @@ COMMANDS = {
     "help of perf produce": ["perf", "produce", "-h"],
     "doctor": ["doctor"],
     "help of cat": ["cat", "-h"],
+    "help of top": ["top", "-h"],
     "help of acl list": ["acl", "list", "-h"],
     "help of fault add": ["fault", "add", "-h"],
     "help of record": ["record", "-h"],

@@ -35,6 +35,7 @@ def a_cluster() -> Figures:
     load = BrokerLoad(0.07, 0.5, 1e9, 0.79, 1e6, 3000.0, 3.0, 90.0)
     figures.brokers[1] = BrokerFigures(1, "a", 9092, answers=True, load=load, disk_used=0.79)
     figures.brokers[2] = BrokerFigures(2, "b", 9092, answers=False, failure="no broker answers at b:9092")
+    figures.brokers[3] = BrokerFigures(3, "kafka", 9092, answers=True, disk_used=0.25)  # Apache Kafka tells no load
     for number in range(60):
         topic = figures.topics[f"topic-{number:02}"] = TopicFigures(f"topic-{number:02}")
         topic.describe([1, 1], 0)
@@ -80,7 +81,15 @@ def test_every_screen_fits_at_every_size_with_and_without_colour() -> None:
 
 def test_the_first_screen_has_all_that_happens() -> None:
     text = screen(State(), a_snapshot())
-    for part in ("cluster-1", "CPU[", "79%]", "2 does not answer: no broker answers at b:9092", "topic-59", "2.9k"):
+    for part in (
+        "cluster-1",
+        "CPU[",
+        "79%]",
+        "2 does not answer: no broker answers at b:9092",
+        "3 kafka:9092  leads 0  Disk 25%",
+        "topic-59",
+        "2.9k",
+    ):
         assert part in text, part
     for part in ("見る人", "slow\\x1b[31m\\u202e", "shop", "20", "Produce", "pay", "1 min 30 s", "5.9k", "Warnings"):
         assert part in text, part

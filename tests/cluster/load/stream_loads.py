@@ -220,18 +220,17 @@ class Spark(Load):
         """How often each value is in the target."""
         counts: dict[str, int] = {}
         settings = {"group.id": "spark-check", "enable.partition.eof": True, "enable.auto.commit": False}
-        consumer = Consumer({**settings_of(self._bootstrap), **settings})
-        consumer.assign([TopicPartition(self._target, index, 0) for index in range(PARTITIONS)])
-        ended: set[int] = set()
-        deadline = time.monotonic() + 60.0
-        while len(ended) < PARTITIONS and time.monotonic() < deadline:
-            for message in consumer.consume(10_000, 1.0):
-                if message.error() is None:
-                    value = message.value().decode()
-                    counts[value] = counts.get(value, 0) + 1
-                elif message.error().code() == KafkaError._PARTITION_EOF:
-                    ended.add(message.partition())
-        consumer.close()
+        with contextlib.closing(Consumer({**settings_of(self._bootstrap), **settings})) as consumer:
+            consumer.assign([TopicPartition(self._target, index, 0) for index in range(PARTITIONS)])
+            ended: set[int] = set()
+            deadline = time.monotonic() + 60.0
+            while len(ended) < PARTITIONS and time.monotonic() < deadline:
+                for message in consumer.consume(10_000, 1.0):
+                    if message.error() is None:
+                        value = message.value().decode()
+                        counts[value] = counts.get(value, 0) + 1
+                    elif message.error().code() == KafkaError._PARTITION_EOF:
+                        ended.add(message.partition())
         return counts
 
     def kill(self) -> None:

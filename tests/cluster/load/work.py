@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Protocol
 
@@ -186,18 +187,16 @@ class Work:
         return findings
 
     def _read_all(self) -> None:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.cluster.bootstrap,
-                "group.id": "reader",
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "log_level": 0,
-            }
-        )
-        for index in range(PARTITIONS):
-            self._read(consumer, TopicPartition(self.topic, index, 0))
-        consumer.close()
+        settings = {
+            "bootstrap.servers": self.cluster.bootstrap,
+            "group.id": "reader",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "log_level": 0,
+        }
+        with closing(Consumer(settings)) as consumer:
+            for index in range(PARTITIONS):
+                self._read(consumer, TopicPartition(self.topic, index, 0))
 
     def _read(self, consumer: Consumer, partition: TopicPartition) -> None:
         consumer.assign([partition])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,10 @@ def test_a_user_of_scram_is_made_at_one_broker_and_known_to_all(secured: Cluster
         assert producer.flush(WAIT_S) == 0
 
     options = {"group.id": "g", "auto.offset.reset": "earliest"}
-    consumer = Consumer(login(secured.bootstrap, "SCRAM-SHA-512", "alice", "alice-secret", **options))
-    consumer.assign([TopicPartition("t", 0, 0)])
-    assert [message.value() for message in consumer.consume(2, WAIT_S)] == [b"0", b"1"]
-    consumer.close()
+    alice = login(secured.bootstrap, "SCRAM-SHA-512", "alice", "alice-secret", **options)
+    with closing(Consumer(alice)) as consumer:
+        consumer.assign([TopicPartition("t", 0, 0)])
+        assert [message.value() for message in consumer.consume(2, WAIT_S)] == [b"0", b"1"]
 
     def in_sync() -> bool:
         (partition,) = admin.list_topics("t", timeout=5).topics["t"].partitions.values()

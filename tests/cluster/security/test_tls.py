@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,13 @@ def write(config: dict[str, Any], topic: str, values: list[bytes]) -> None:
 
 
 def read(config: dict[str, Any], topic: str, count: int) -> list[bytes]:
-    consumer = Consumer({"group.id": "readers", "auto.offset.reset": "earliest", **config})
-    consumer.subscribe([topic])
     values: list[bytes] = []
-    while len(values) < count:
-        messages = consumer.consume(count, WAIT_S)
-        assert messages, f"{len(values)} of {count} records"
-        values += [message.value() or b"" for message in messages if message.error() is None]
-    consumer.close()
+    with closing(Consumer({"group.id": "readers", "auto.offset.reset": "earliest", **config})) as consumer:
+        consumer.subscribe([topic])
+        while len(values) < count:
+            messages = consumer.consume(count, WAIT_S)
+            assert messages, f"{len(values)} of {count} records"
+            values += [message.value() or b"" for message in messages if message.error() is None]
     return values
 
 

@@ -37,7 +37,7 @@ CLI = (
     ),
     Mutant(
         "transaction-of-a-living-coordinator-aborted-in-one-partition",
-        "barnabas/cli/admin/txn.py",
+        "barnabas/client/admin/transactions.py",
         "        if which in transaction_partitions(cluster, transaction.transactional_id):\n",
         "        if False:\n",
         "tests/cli/admin/test_txn_commands.py::test_a_transaction_is_listed_described_and_aborted",

@@ -87,7 +87,7 @@ def test_many_segments_are_looked_at_in_steps(tmp_path: Path) -> None:
         append(log, batch_of([b"a"], timestamps=[5]))
     log.close()
     log = open_log(tmp_path, config)
-    unknown = sum(not segment.knows_max_timestamp for segment in log.segments)
+    unknown = sum(segment.known_max_timestamp is None for segment in log.segments)
     position, steps = counted(log.offset_for_timestamp(6))
     assert position is None
     assert steps >= unknown * 50 // 2500 > 2

@@ -49,6 +49,8 @@ class Loopback:
         listening = bind("127.0.0.1", 0, 50)
         self.address = listening.getsockname()
         self.reactor = Reactor(self.broker.loop, limits or Limits(), Dispatcher(self.broker).dispatch)
+        if self.broker.meter is not None:
+            self.reactor.meter, self.broker.meter.reactor = self.broker.meter, self.reactor
         self.reactor.watch(self.flushes.fileno(), self.flushes.collect)
         self.reactor.listen(Listener("PLAINTEXT", listening))
         self.broker.controller.register_broker([Endpoint("PLAINTEXT", *self.address)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from contextlib import closing
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
@@ -50,14 +51,13 @@ class Load:
 
 
 def read_all(bootstrap: str, topic: str) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "enable.partition.eof": True, **FAST})
-    consumer.assign([TopicPartition(topic, 0, 0)])
+    settings = {"bootstrap.servers": bootstrap, "group.id": "g", "enable.partition.eof": True, **FAST}
     numbers: list[int] = []
-    while True:
-        message = consumer.poll(WAIT_S)
-        assert message is not None
-        if message.error():
-            break
-        numbers.append(int(message.value()[:8]))
-    consumer.close()
-    return numbers
+    with closing(Consumer(settings)) as consumer:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while True:
+            message = consumer.poll(WAIT_S)
+            assert message is not None
+            if message.error():
+                return numbers
+            numbers.append(int(message.value()[:8]))

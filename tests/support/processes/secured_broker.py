@@ -33,12 +33,12 @@ ASK_TIMEOUT_S = 10.0
 class SecuredBroker:
     """The broker with its files. `server.clients` has what clients need."""
 
-    def __init__(self, kind: str, data_dir: Path, keys: Mapping[str, str], wanted: Combination) -> None:
+    def __init__(self, kind: str, data_dir: Path, keys: Mapping[str, str], combination: Combination) -> None:
         """`kind` is `barnabas` or `kafka`; `keys` are a test's configuration keys."""
         self.folder = data_dir.with_name(f"{data_dir.name}-secure")
         self.folder.mkdir(exist_ok=True)
         self.ways = ("config",) if kind == "kafka" else ("config", "file")  # Kafka does not watch its files
-        self._listener = wanted.protocol.lower()
+        self._listener = combination.protocol.lower()
         self._authority = Authority()
         self._rotations = 0
         self._key_store = Path(self._sign().write(self.folder / "broker.pem"))
@@ -47,14 +47,14 @@ class SecuredBroker:
         """The address of the listener without security."""
         own_address = f"127.0.0.1:{free_port()}"
         security = Security(
-            combination=wanted,
+            combination=combination,
             ca=self._authority.write(self.folder / "ca.pem"),
             certificate=self._authority.sign(USER).write(self.folder / "client.pem"),
             user=USER,
             password=PASSWORD,
             token_file=str(self._write_token()),
         )
-        addresses = {wanted.protocol: f"127.0.0.1:{port}", "PLAINTEXT": self.plaintext}
+        addresses = {combination.protocol: f"127.0.0.1:{port}", "PLAINTEXT": self.plaintext}
         own = self._config(security) | listener_keys(kind, addresses, own_address)
         self.server = self._server(kind, data_dir, {**own, **keys}, port)
         self.server.security, self.server.own_listener = security, own_listener(own_address)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections import deque
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,7 +133,7 @@ class _Connection:
 class _Reactor:
     def __init__(self) -> None:
         self.connections = [_Connection()]
-        self.observe: Any = None
+        self.acceptor = SimpleNamespace(listeners=[SimpleNamespace(prepare=None)])
 
 
 def test_nothing_of_a_watch_stays_when_nobody_asks() -> None:
@@ -143,20 +144,21 @@ def test_nothing_of_a_watch_stays_when_nobody_asks() -> None:
     watch = Capture()
     before = connection.dispatch, connection.on_output
     watch.watch(reactor, timers, lambda: now[0])
-    reactor.observe(later := _Connection())
+    (listener,) = reactor.acceptor.listeners
+    listener.prepare(later := _Connection())
     assert connection.dispatch is not before[0]
     now[0] += LEASE_S - 1
     watch.watch(reactor, timers, lambda: now[0])
     now[0] += 1
     timers.fire(now[0])
-    assert reactor.observe is not None  # somebody has asked a second ago
+    assert listener.prepare is not None  # somebody has asked a second ago
     now[0] += LEASE_S
     timers.fire(now[0])
     assert (connection.dispatch, connection.on_output, connection.on_close) == (*before, [])
     assert (later.dispatch, later.on_close) == (later.serve, [])
-    assert reactor.observe is None
+    assert listener.prepare is None
     assert watch.after(0, lambda _: True)["requests"] == []
-    assert not timers.is_due(now[0] + 1000)
+    assert timers.next_deadline() > now[0] + 1000
 
 
 def test_what_is_kept_is_bounded_and_invalid_frames_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,10 @@ from barnabas.cli.access.acl.options import (
 from barnabas.cli.failure import FAILED
 from barnabas.cli.options.parameters import cluster_options, output_option
 from barnabas.client.admin.acls import AclFilter, list_acls
-from barnabas.client.admin.configs import describe_config
 from barnabas.client.cluster import Cluster
-from barnabas.client.security.acl_rules import Question, decide
+from barnabas.client.security.acl_rules import Question, authorizer_settings, decide
 from barnabas.terminal.notes import note
 from barnabas.terminal.tables import show_fields
-from barnabas.wire.errors import KafkaError
-
-SUPER_USERS, ALLOW_IF_NO_ACL = "super.users", "allow.everyone.if.no.acl.found"
 
 
 @click.command()
@@ -58,9 +54,11 @@ def test(
         raise click.UsageError(f"there is no operation {operation} on a {kind}; there are {known}")
     resource = resource_name(kind, name)
     acls = list_acls(cluster, AclFilter(KINDS[kind], resource, "MATCH"))
-    super_users, allow_if_no_acl = _settings(cluster)
+    settings = authorizer_settings(cluster)
+    if settings.hidden:
+        note(f"the broker does not return {' and '.join(settings.hidden)}: taken as not set")
     question = Question(who[0], host, kafka_name(operation), KINDS[kind], resource)
-    decision = decide(question, acls, super_users, allow_if_no_acl=allow_if_no_acl)
+    decision = decide(question, acls, settings.super_users, allow_if_no_acl=settings.allow_if_no_acl)
     show_fields(
         {
             "principal": who[0],
@@ -75,22 +73,3 @@ def test(
         output,
     )
     return 0 if decision.is_allowed else FAILED
-
-
-def _settings(cluster: Cluster) -> tuple[list[str], bool]:
-    """The super users of a broker, and whether it allows what no ACL is about; none, with a note, if it does not tell.
-
-    Kafka's brokers never do: the keys are the authorizer's, and the values of keys that are not theirs are hidden.
-    """
-    settings: dict[str, str | None] = {}
-    try:
-        cluster.retry(lambda deadline: cluster.metadata([], deadline))
-        entries = describe_config(cluster, "broker", str(min(cluster.nodes)), [SUPER_USERS, ALLOW_IF_NO_ACL])
-        settings = {entry.name: entry.value for entry in entries}
-    except KafkaError:
-        pass  # who may ask for ACLs may not always ask for configs
-    hidden = [key for key in (SUPER_USERS, ALLOW_IF_NO_ACL) if settings.get(key) is None]
-    if hidden:
-        note(f"the broker does not return {' and '.join(hidden)}: taken as not set")
-    principals = [principal.strip() for principal in (settings.get(SUPER_USERS) or "").split(";")]
-    return principals, (settings.get(ALLOW_IF_NO_ACL) or "").lower() == "true"

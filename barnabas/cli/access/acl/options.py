@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from barnabas.cli.options.parameters import Function
+from barnabas.client.admin import acls
 from barnabas.client.admin.acls import ANY, Acl, AclFilter
 
 KINDS: Final = {
@@ -24,16 +25,9 @@ OPERATIONS: Final = (
     *("alter-configs", "idempotent-write", "create-tokens", "describe-tokens", "two-phase-commit"),
 )
 OPERATIONS_OF: Final = {
-    "topic": {"read", "write", "create", "delete", "alter", "describe", "describe-configs", "alter-configs"},
-    "group": {"read", "delete", "describe", "describe-configs", "alter-configs"},
-    "cluster": {
-        *("create", "cluster-action", "describe-configs", "alter-configs", "idempotent-write", "alter", "describe"),
-    },
-    "transactional-id": {"describe", "write", "two-phase-commit"},
-    "token": {"describe"},
-    "user": {"create-tokens", "describe-tokens"},
+    kind: {operation.lower().replace("_", "-") for operation in acls.OPERATIONS_OF[KINDS[kind]]} for kind in KINDS
 }
-"""The operations of each type of resource (Kafka 4.4.0 `AclEntry`); `all` is one of each."""
+"""The operations of each type of resource; `all` is one of each."""
 CLUSTER_NAME: Final = "kafka-cluster"
 
 

@@ -1,0 +1,1 @@
+"""What runs of `barnabas pipeline` leave in a folder, read without Spark."""
