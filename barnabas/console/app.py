@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -80,7 +81,7 @@ def create_app(settings: Settings) -> Starlette:
             Route("/api", serving.api_page),
             Route("/api/openapi.json", openapi),
             *routes,
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Mount("/static", GZipMiddleware(StaticFiles(directory=STATIC), compresslevel=6)),
         ],
         middleware=[Middleware(PathAsSent), Middleware(Guard, access=console.access, refusal=refusal)],
         exception_handlers={404: failed, 405: failed},

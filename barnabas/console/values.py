@@ -52,6 +52,8 @@ def from_json(input_type: type, body: bytes, path: Mapping[str, str]) -> Any:
         values = msgspec.json.decode(body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise BadInput("the body is nested too deeply") from None
     if not isinstance(values, dict):
         raise BadInput("the body must be a JSON object")
     kinds = _kinds(input_type)

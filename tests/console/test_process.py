@@ -15,6 +15,7 @@ import httpx2
 import psutil
 import pytest
 
+from tests.support.console.running import words
 from tests.support.processes.commands import COMMAND, clean_environment, run_command
 from tests.support.serving import Serving
 from tests.support.waiting import wait_for
@@ -176,3 +177,31 @@ def test_the_console_of_a_secured_broker_has_its_certificate_and_its_users(tmp_p
             assert cookie.secure
             assert cookie.name.startswith("__Host-")
             assert client.get("/topics", headers={"host": "evil.example"}).status_code == 403
+            without_rights(client)
+
+
+def without_rights(client: httpx2.Client) -> None:
+    """What a user without any ACL gets: pages without what may not be seen, or one sentence, and no change."""
+    for path, status, sentence in (
+        ("/overview", 200, "Brokers 1"),
+        ("/topics", 200, "There are no topics yet"),
+        ("/topics/orders", 403, "TOPIC_AUTHORIZATION_FAILED"),
+        ("/cluster", 200, "online"),
+        ("/cluster/partitions", 200, "There is no such partition"),
+        ("/cluster/quorum", 403, "CLUSTER_AUTHORIZATION_FAILED"),
+        ("/cluster/log-dirs", 403, "CLUSTER_AUTHORIZATION_FAILED"),
+        ("/configs/broker/1", 403, "CLUSTER_AUTHORIZATION_FAILED"),
+        ("/configs", 200, "Broker 1"),
+    ):
+        page = client.get(path)
+        assert (path, page.status_code) == (path, status)
+        assert re.search(sentence, words(page.text)), (path, words(page.text))
+    headers = {"x-csrf-token": client.get("/api/session").json()["csrf_token"]}
+    for path, fields, status in (
+        ("/new-topic", {"name": "orders"}, 403),
+        ("/cluster/elect", {}, 403),
+        ("/configs/broker/default/set", {"key": "log.retention.ms", "value": "1"}, 403),
+        ("/cluster/nodes/1/kill", {}, 403),
+    ):
+        refused = client.post("/api" + path, json=fields, headers=headers)
+        assert (path, refused.status_code) == (path, status), refused.text

@@ -60,7 +60,7 @@ def environment(tmp_path: Path) -> Environment:
 
 def files_of_the_package() -> set[str]:
     """The files of the tree that belong into the package: Python, and the data files that are read at run time."""
-    suffixes = {".py", ".pyi", ".typed", ".xml", ".html", ".toml", ".json"}
+    suffixes = {".py", ".pyi", ".typed", ".xml", ".html", ".toml", ".json", ".js", ".css", ".svg", ".LICENSE"}
     paths = (path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.suffix in suffixes)
     own = (path.relative_to(ROOT) for path in paths if path.resolve() == path and "__pycache__" not in path.parts)
     return {str(path) if path.parts[0] == "barnabas" else f"barnabas/{path}" for path in own}

@@ -39,14 +39,17 @@ class BrokerLoad(NamedTuple):
 
 def encode(load: BrokerLoad) -> bytes:
     """The data of the tagged field."""
-    return _FORM.pack(*load[:8]) + load.version.encode()
+    version = load.version.encode()[:255]
+    return _FORM.pack(*load[:8]) + bytes([len(version)]) + version
 
 
 def find(tagged_fields: Iterable[tuple[int, bytes]]) -> BrokerLoad | None:
     """The load among the unknown tagged fields of a response; None if there is none, or in an unknown form."""
     for tag, data in tagged_fields:
-        if tag == TAG and len(data) >= _FORM.size:
-            return BrokerLoad._make((*_FORM.unpack_from(data), data[_FORM.size :].decode(errors="replace")))
+        if tag == TAG and len(data) >= _FORM.size:  # later versions may append more, earlier ones have no version
+            length = data[_FORM.size] if len(data) > _FORM.size else 0
+            version = data[_FORM.size + 1 : _FORM.size + 1 + length].decode(errors="replace")
+            return BrokerLoad._make((*_FORM.unpack_from(data), version))
     return None
 
 

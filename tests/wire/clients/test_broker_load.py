@@ -23,8 +23,10 @@ def test_question_and_answer_survive_the_wire() -> None:
 
 
 def test_a_longer_form_of_later_versions_is_read_and_a_shorter_one_is_not() -> None:
-    assert find([(1, b""), (TAG, encode(LOAD) + b"more")]) == LOAD
-    assert find([(TAG, encode(LOAD)[:-1])]) is None
+    versioned = LOAD._replace(version="1.2")
+    assert find([(1, b""), (TAG, encode(versioned) + b"more")]) == versioned
+    assert find([(TAG, encode(LOAD)[:64])]) == LOAD  # before there was a version
+    assert find([(TAG, encode(LOAD)[:63])]) is None
 
 
 def test_the_score_is_by_cpu_memory_disk_and_message_rate() -> None:

@@ -29,10 +29,12 @@ from barnabas.supervise import drains
 from barnabas.supervise.control import ControlError, ask, look
 from barnabas.supervise.state import ClusterState, NoCluster, NodeState
 from barnabas.wire.errors import KafkaError, ProtocolError
-from barnabas.wire.messages.metadata import DescribeClusterResponse, MetadataResponseTopic
+from barnabas.wire.messages.metadata import DescribeClusterRequest, DescribeClusterResponse, MetadataResponseTopic
 
 log = logging.getLogger(__name__)
 
+ALTER = 7
+"""The operation Alter among the authorized operations of a response, which are bits (KIP-430)."""
 MOVES_MAX = 100
 """Partitions on the move that are listed."""
 
@@ -242,8 +244,9 @@ class ChangeNode:
     summary="Start, stop (as SIGTERM does) or kill (SIGKILL) a node of 'serve --brokers N'.",
     timeout_s=120,
 )
-def change_node(call: Call, form: ChangeNode) -> Done:
+def change_node(cluster: Cluster, call: Call, form: ChangeNode) -> Done:
     """Waits until it serves, or has ended."""
+    _check_rights(cluster, call)
     result = ask(_directory(call), form.what, node=form.node)
     name = f"{result['role'].capitalize()} {form.node}"
     if form.what == "start":
@@ -264,13 +267,27 @@ class AddBroker:
 
 
 @action("/cluster/nodes", summary="Start another broker of 'serve --brokers N' with the next id.", timeout_s=120)
-def add_broker(call: Call, form: AddBroker) -> Done:  # noqa: ARG001 - an action has a form
+def add_broker(cluster: Cluster, call: Call, form: AddBroker) -> Done:  # noqa: ARG001 - an action has a form
     """It has no partitions at first."""
+    _check_rights(cluster, call)
     result = ask(_directory(call), "add")
     return Done(
         f"Broker {result['node_id']} runs on {result['address']}. A rebalance gives it partitions.",
         "/cluster",
     )
+
+
+def _check_rights(cluster: Cluster, call: Call) -> None:
+    """`Refused` if a user who has logged in may not Alter the cluster: the supervisor itself asks nobody."""
+    if not call.session.is_login:
+        return
+    request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    response = cluster.call(request, DescribeClusterResponse)
+    if not response.cluster_authorized_operations >> ALTER & 1:
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            f"user {call.session.user} may not start and end nodes: it needs the operation Alter on the cluster",
+        )
 
 
 def _directory(call: Call) -> str:
