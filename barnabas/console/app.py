@@ -81,7 +81,9 @@ def create_app(settings: Settings) -> Starlette:
             Route("/api", serving.api_page),
             Route("/api/openapi.json", openapi),
             *routes,
-            Mount("/static", GZipMiddleware(StaticFiles(directory=STATIC), compresslevel=6)),
+            Mount(
+                "/static", GZipMiddleware(StaticFiles(directory=STATIC), compresslevel=6)
+            ),  # pages are not: they have secrets
         ],
         middleware=[Middleware(PathAsSent), Middleware(Guard, access=console.access, refusal=refusal)],
         exception_handlers={404: failed, 405: failed},

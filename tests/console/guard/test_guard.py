@@ -214,7 +214,7 @@ def test_every_response_has_the_headers_that_keep_scripts_and_frames_out() -> No
             assert "frame-ancestors 'none'" in policy
             assert "unsafe" not in policy
             assert answer.headers["x-content-type-options"] == "nosniff"
-            assert answer.headers["referrer-policy"] == "no-referrer"
+            assert answer.headers["referrer-policy"] == "same-origin"
             assert "access-control-allow-origin" not in answer.headers
             assert answer.headers["strict-transport-security"]
         assert client.get("/topics").headers["cache-control"] == "no-store"

@@ -12,6 +12,7 @@ from barnabas.client.admin.users import delete_credentials, set_credential
 from barnabas.client.cluster import Cluster
 from barnabas.client.security.scram import credential
 from barnabas.client.security.settings import security_from
+from tests.support.console.browser import Browser
 from tests.support.console.running import RunningConsole, running_console, words
 from tests.support.processes.secured import HARNESS_PASSWORD, HARNESS_USER, Secured
 
@@ -112,3 +113,24 @@ def test_a_user_whose_password_is_gone_must_log_in_again(secured_console: Runnin
     answer = secured_console.client.get("/topics")
     assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=%2Ftopics")
     assert len(secured_console.console.sessions) == 0
+
+
+@pytest.mark.browser
+def test_the_log_in_in_the_browser(secured_console: RunningConsole, chromium: Browser) -> None:
+    chromium.at(secured_console.url)
+    chromium.looks("/login?next=/users", "login", "#user")
+    chromium.size(1280)
+    chromium.fill("#user", "admin")
+    chromium.fill("#password", "wrong")
+    chromium.click(".login .primary")
+    chromium.shows("The broker does not accept this user and password.")
+    chromium.fill("#password", "admin-secret")
+    chromium.click(".login .primary")
+    chromium.shows("Users")
+    assert chromium.driver.current_url == f"{secured_console.url}/users"
+    chromium.check()
+    chromium.click(".bar form button")
+    chromium.one("#password")
+    chromium.open("/users")
+    chromium.one("#password")
+    chromium.driver.delete_all_cookies()

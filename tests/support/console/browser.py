@@ -120,7 +120,8 @@ class Browser:
     def check(self) -> None:
         """What holds for every page at any time."""
         self._check_requests_and_width()
-        assert [found for found in self._violations() if found["impact"] in SERIOUS] == []
+        serious = [found for found in self._violations() if found["impact"] in SERIOUS]
+        assert not serious, serious
 
     def _check_requests_and_width(self) -> None:
         errors = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
