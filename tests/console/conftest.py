@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.console.browser import Browser, open_browser
 from tests.support.console.running import RunningConsole, running_console
+from tests.support.console.serving import Serving
 from tests.support.processes.kafka import KafkaServer
 from tests.support.processes.secured import Secured
-from tests.support.serving import Serving
 
 
 @pytest.fixture(scope="session")

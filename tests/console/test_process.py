@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from tests.support.console.running import words
+from tests.support.console.serving import Serving
 from tests.support.processes.commands import COMMAND, clean_environment, run_command
-from tests.support.serving import Serving
 from tests.support.waiting import wait_for
 
 LISTEN = ("--listen", "127.0.0.1:0", "--console", "127.0.0.1:0")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.console.serving import Serving
 from tests.support.processes.commands import COMMAND, clean_environment, run_command
-from tests.support.serving import Serving
 
 
 def test_ready_line_names_the_address_and_satisfies_those_who_grep(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from barnabas.wire.messages.metadata import DescribeClusterRequest, MetadataRequest, MetadataRequestTopic
 from tests.support.cases import for_each
+from tests.support.console.serving import Serving
 from tests.support.processes.commands import run_command
 from tests.support.requests.raw_client import RawClient
-from tests.support.serving import Serving
 
 CONTROLLER = (
     *("--set", "process.roles=controller", "--set", "node.id=3000"),

@@ -42,7 +42,7 @@ from barnabas.console.values import BadInput
 
 
 @dataclass(frozen=True)
-class TopicRow:
+class ReadableTopic:
     """A topic and its records, the offsets between start and end of all partitions."""
 
     name: str
@@ -62,7 +62,7 @@ class ChooseQuery(TableQuery):
 class Choice:
     """Topics whose messages can be opened."""
 
-    topics: TablePage[TopicRow]
+    topics: TablePage[ReadableTopic]
     hidden: int
     """Internal topics that are not shown."""
 
@@ -75,14 +75,14 @@ def choose_topic(cluster: Cluster, query: ChooseQuery) -> Choice:
     led = {
         topic.name or "": [each.partition_index for each in topic.partitions if each.leader_id >= 0] for topic in chosen
     }
-    rows = [TopicRow(topic.name or "", len(topic.partitions)) for topic in chosen]
+    rows = [ReadableTopic(topic.name or "", len(topic.partitions)) for topic in chosen]
     page = paged(rows, query, columns=("name", "partitions"), search=lambda row: row.name, sort="name")
     named = [(row.name, index) for row in page.rows for index in led[row.name]]
     starts, ends = start_offsets(cluster, named), end_offsets(cluster, named)
     counts: dict[str, int] = {}
     for (name, index), end in ends.items():
         counts[name] = counts.get(name, 0) + end - starts[name, index]
-    counted = page.map(lambda row: TopicRow(row.name, row.partitions, counts.get(row.name)))
+    counted = page.map(lambda row: ReadableTopic(row.name, row.partitions, counts.get(row.name)))
     return Choice(counted, len(described) - len(chosen))
 
 
