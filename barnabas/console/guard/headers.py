@@ -1,4 +1,4 @@
-"""The headers of every response: a strict Content-Security-Policy, no sniffing, no frames, no referrer, no caching.
+"""The headers of every response: a strict Content-Security-Policy, no sniffing, frames, referrer for others, caching.
 
 The console's pages have no inline script or style and load nothing from other origins, so a value that gets into a page
 as markup against all escaping would still not run.

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
@@ -81,7 +81,10 @@ class Browser:
 
     def one(self, selector: str) -> WebElement:
         """The element of a CSS selector, as soon as it is there."""
-        return wait_for(lambda: self.driver.find_elements(By.CSS_SELECTOR, selector), selector)[0]
+        found = wait_for(
+            lambda: self.driver.find_elements(By.CSS_SELECTOR, selector), selector, errors=(WebDriverException,)
+        )  # an error: the page is being left
+        return found[0]
 
     def all(self, selector: str) -> list[WebElement]:
         """Every element of a CSS selector."""
@@ -90,7 +93,9 @@ class Browser:
     def shows(self, text: str) -> None:
         """Wait until the page shows a text. Asked of the page itself: an element may be of the page before."""
         shown = "return document.body ? document.body.innerText : ''"
-        wait_for(lambda: text in self.driver.execute_script(shown), f"the page shows {text!r}")
+        wait_for(
+            lambda: text in self.driver.execute_script(shown), f"the page shows {text!r}", errors=(WebDriverException,)
+        )
 
     def click(self, selector: str) -> None:
         """Click an element; once more if it was replaced meanwhile."""
@@ -99,7 +104,7 @@ class Browser:
             self.one(selector).click()
             return True
 
-        wait_for(is_clicked, f"{selector} is clicked", errors=(StaleElementReferenceException,))
+        wait_for(is_clicked, f"{selector} is clicked", errors=(WebDriverException,))
 
     def fill(self, selector: str, text: str) -> None:
         """Replace the text of a field."""

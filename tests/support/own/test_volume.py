@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from tests.support import volume
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PROBE = """
 from hypothesis import given, strategies
 from tests.support.volume import for_each_seed, seeds
