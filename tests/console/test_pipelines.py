@@ -123,7 +123,7 @@ def test_without_a_folder_one_sentence_says_how_to_get_it(console: RunningConsol
 
 @pytest.mark.browser
 def test_pipelines_in_the_browser(piped: RunningConsole, chromium: Browser) -> None:
-    chromium.url = piped.url
+    chromium.at(piped.url)
     chromium.open("/pipelines")
     chromium.click("tbody a")
     chromium.shows("<i>no price</i>")

@@ -117,7 +117,7 @@ def test_a_user_whose_password_is_gone_must_log_in_again(secured_console: Runnin
 
 @pytest.mark.browser
 def test_the_log_in_in_the_browser(secured_console: RunningConsole, chromium: Browser) -> None:
-    chromium.url = secured_console.url
+    chromium.at(secured_console.url)
     chromium.looks("/login?next=/users", "login", "#user")
     chromium.size(1280)
     chromium.fill("#user", "admin")

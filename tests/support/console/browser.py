@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
@@ -27,6 +27,8 @@ WIDTHS = (360, 1024, 2560)
 USUAL_WIDTH = 1280
 THEMES = ("light", "dark")
 HEIGHT = 900
+BETWEEN_PAGES = (NoSuchElementException, StaleElementReferenceException)
+"""What is asked of a page that another one replaces."""
 SERIOUS = ("serious", "critical")
 _AXE = """
 const done = arguments[arguments.length - 1];
@@ -93,7 +95,7 @@ class Browser:
         def is_shown() -> bool:
             return text in self.driver.find_element(By.TAG_NAME, "body").text
 
-        wait_for(is_shown, f"the page shows {text!r}", errors=(StaleElementReferenceException,))
+        wait_for(is_shown, f"the page shows {text!r}", errors=BETWEEN_PAGES)
 
     def click(self, selector: str) -> None:
         """Click an element; once more if it was replaced meanwhile."""
@@ -102,7 +104,7 @@ class Browser:
             self.one(selector).click()
             return True
 
-        wait_for(is_clicked, f"{selector} is clicked", errors=(StaleElementReferenceException,))
+        wait_for(is_clicked, f"{selector} is clicked", errors=BETWEEN_PAGES)
 
     def fill(self, selector: str, text: str) -> None:
         """Replace the text of a field."""
