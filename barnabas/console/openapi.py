@@ -19,6 +19,8 @@ from barnabas import __version__
 from barnabas.console.resources import Declared
 
 REF = "#/components/schemas/{name}"
+WITH_JSON = ("resource", "action")
+"""The kinds of declarations whose answer is JSON."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def document(declared: Iterable[Declared]) -> dict[str, Any]:
     """The document of OpenAPI."""
     every = [each for each in declared if each.path != "/"]
     bodies = [each.input_type for each in every if each.kind == "action" and each.input_type is not None]
-    views = [each.view_type for each in every if each.kind != "stream" and each.view_type is not None]
+    views = [each.view_type for each in every if each.kind in WITH_JSON and each.view_type is not None]
     types = [*dict.fromkeys([*bodies, *views]), ApiError]
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     by_type = dict(zip(types, schemas, strict=True))
@@ -74,6 +76,8 @@ def _operation(declared: Declared, by_type: dict[Any, Any]) -> dict[str, Any]:
 def _content(declared: Declared, by_type: dict[Any, Any]) -> dict[str, Any]:
     if declared.kind == "stream":
         return {"text/event-stream": {"schema": {"type": "string"}}}
+    if declared.kind not in WITH_JSON:
+        return {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
     return {"application/json": {"schema": by_type.get(declared.view_type, {})}}
 
 

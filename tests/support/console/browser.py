@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from selenium import webdriver
-from selenium.common.exceptions import WebDriverException
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
@@ -27,6 +27,8 @@ WIDTHS = (360, 1024, 2560)
 USUAL_WIDTH = 1280
 THEMES = ("light", "dark")
 HEIGHT = 900
+BETWEEN_PAGES = (NoSuchElementException, StaleElementReferenceException)
+"""What is asked of a page that another one replaces."""
 SERIOUS = ("serious", "critical")
 _AXE = """
 const done = arguments[arguments.length - 1];
@@ -82,7 +84,7 @@ class Browser:
     def one(self, selector: str) -> WebElement:
         """The element of a CSS selector, as soon as it is there."""
         found = wait_for(
-            lambda: self.driver.find_elements(By.CSS_SELECTOR, selector), selector, errors=(WebDriverException,)
+            lambda: self.driver.find_elements(By.CSS_SELECTOR, selector), selector, errors=BETWEEN_PAGES
         )  # an error: the page is being left
         return found[0]
 
@@ -93,9 +95,7 @@ class Browser:
     def shows(self, text: str) -> None:
         """Wait until the page shows a text. Asked of the page itself: an element may be of the page before."""
         shown = "return document.body ? document.body.innerText : ''"
-        wait_for(
-            lambda: text in self.driver.execute_script(shown), f"the page shows {text!r}", errors=(WebDriverException,)
-        )
+        wait_for(lambda: text in self.driver.execute_script(shown), f"the page shows {text!r}", errors=BETWEEN_PAGES)
 
     def click(self, selector: str) -> None:
         """Click an element; once more if it was replaced meanwhile."""
@@ -104,7 +104,7 @@ class Browser:
             self.one(selector).click()
             return True
 
-        wait_for(is_clicked, f"{selector} is clicked", errors=(WebDriverException,))
+        wait_for(is_clicked, f"{selector} is clicked", errors=BETWEEN_PAGES)
 
     def fill(self, selector: str, text: str) -> None:
         """Replace the text of a field."""
