@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from selenium import webdriver
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
@@ -27,7 +27,7 @@ WIDTHS = (360, 1024, 2560)
 USUAL_WIDTH = 1280
 THEMES = ("light", "dark")
 HEIGHT = 900
-BETWEEN_PAGES = (NoSuchElementException, StaleElementReferenceException)
+BETWEEN_PAGES = (WebDriverException,)
 """What is asked of a page that another one replaces."""
 SERIOUS = ("serious", "critical")
 _AXE = """
