@@ -119,7 +119,9 @@ def console(
         app = checked_app(settings)
         listener = listen(host, port) if descriptor is None else socket.socket(fileno=descriptor)
     except OSError as error:
-        raise click.BadParameter(f"{error.filename}: {(error.strerror or str(error)).lower()}") from None
+        raise click.BadParameter(
+            f"{error.filename}: {(error.strerror or str(error)).lower()}", param_hint="--schema"
+        ) from None
     except (CannotListen, ValueError) as error:
         raise click.UsageError(str(error)) from None
     logging.basicConfig(level=logging.INFO, format="[%(asctime)s] %(levelname)s %(message)s (%(name)s)")

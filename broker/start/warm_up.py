@@ -54,6 +54,7 @@ LATE: Final = (
     "broker.config.config_schema",
     "broker.config.group_configs",
     "broker.config.group_limits",
+    "broker.coordinators.gathered_commits",
     "broker.coordinators.latest_offsets",
     "broker.coordinators.remote_markers",
     "broker.coordinators.replay",
@@ -89,7 +90,12 @@ LIBRARIES: Final = (
 """Modules of other packages that are imported, or loaded (`barnabas.lazy_modules`), when they are first needed."""
 USUAL: Final = (
     *("wire.codec.structs", "wire.codec.message_codec", "coord.groups.coordinator", "coord.groups.consumer.groups"),
-    *("broker.coordinators.replay", "broker.config.group_configs", "broker.config.group_limits"),
+    *(
+        "broker.coordinators.gathered_commits",
+        "broker.coordinators.replay",
+        "broker.config.group_configs",
+        "broker.config.group_limits",
+    ),
     *("broker.apis.metadata.api_versions", "broker.apis.metadata.metadata", "broker.apis.admin.topics"),
     *("broker.apis.produce.produce", "broker.apis.fetch.fetch", "broker.apis.fetch.list_offsets"),
     *("broker.apis.groups.find_coordinator", "broker.apis.groups.classic_groups"),

@@ -33,7 +33,17 @@ def test_a_count_is_exactly_the_same_in_another_process_and_without_the_other_ki
     counted: Mapping[str, Cost],
 ) -> None:
     for kind, cost in count_all([kind for kind in KINDS if kind.name in ALONE]):
-        assert cost == counted[kind.name]
+        assert isinstance(cost, Cost)
+        assert _of_ours(cost) == _of_ours(counted[kind.name])
+
+
+def _of_ours(cost: Cost) -> tuple[dict[tuple[str, str], float], dict[str, float]]:
+    """Bytecodes by function and system calls, without trio's heap of deadlines.
+
+    A scope that has ended stays in the heap until it comes to its top: that depends on timers of other kinds.
+    """
+    functions = {place: count for place, count in cost.functions.items() if place[1] != "Deadlines.next_deadline"}
+    return functions, cost.calls
 
 
 def test_the_table_has_the_kinds_that_are_counted() -> None:

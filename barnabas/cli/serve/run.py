@@ -35,6 +35,8 @@ The command line takes precedence over the environment, the environment over the
 Exit codes: 0 after a clean stop, 1 when the broker failed, 2 when the options or the configuration are wrong, 130 when
 Ctrl-C ended it before it had started. With --check: 0 when it can start, 2 when something stands against it."""
 
+_FORMATTER = partial(argparse.HelpFormatter, width=100)  # without a width it asks `shutil`, once for each option
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -193,8 +195,7 @@ def _serve_cluster(args: argparse.Namespace) -> int:
 
 def parser() -> _Parser:
     """The parser of the options; `barnabas.cli.serve.command` has them for the help page and for completion."""
-    formatter = partial(argparse.HelpFormatter, width=100)  # else it asks `shutil` for the terminal's, for each option
-    parser = _Parser(prog="barnabas serve", allow_abbrev=False, formatter_class=formatter)
+    parser = _Parser(prog="barnabas serve", allow_abbrev=False, formatter_class=_FORMATTER)
 
     def option(name: str, metavar: str | None, text: str, choices: tuple[str, ...] | None = None) -> None:
         parser.add_argument(name, metavar=metavar, help=text, choices=choices, action=_StoreOnce)

@@ -176,7 +176,7 @@ class _PageReader:
                 self._collect(part, stored)
             if backwards and size > ROUND_BYTES and is_divisible:
                 wanted = sum(end - first for first, end in ranges.values())
-                if covered < wanted:
+                if size * (wanted - covered) > 2 * ROUND_BYTES * covered:  # as much again is still to come
                     self.round_offsets = max(len(partitions), min(covered * ROUND_BYTES // (2 * size), wanted // 2))
                     return None
             if not backwards and (all(part.is_full for part in parts.values()) or size > ROUND_BYTES):

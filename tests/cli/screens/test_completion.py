@@ -76,7 +76,7 @@ def shell(request: pytest.FixtureRequest, broker, tmp_path_factory: pytest.TempP
 
 
 def test_commands_and_options(shell: Shell) -> None:
-    shell.tab("barnabas top", "barnabas topic")
+    shell.tab("barnabas topi", "barnabas topic")
     shell.tab("barnabas topic desc", "barnabas topic describe")
     shell.tab("barnabas consume x --part", "--partition")
     shell.tab("barnabas topic list -o ya", "-o yaml")

@@ -67,6 +67,28 @@ def test_a_person_finds_a_message(browser: Browser, broker, topic: str) -> None:
     browser.shows("17 records, newest first")
     browser.shows("120 of 120 looked at")
 
+    _opens_and_compares(browser)
+    _saves_the_filter(browser, topic)
+    _follows(browser, broker.bootstrap, topic)
+    _writes(browser)
+
+    browser.open(f"/messages/{topic}?filter=value.amount%3E170")
+    browser.click("#open-export")
+    browser.click("[name=range][value=all]")
+    browser.click("#export-begin")
+    browser.shows("8 records")
+    browser.shows(": done")
+
+    browser.looks(f"/messages/{topic}", "messages", "#records tr")
+    browser.looks(f"/messages/{topic}/0/30", "message", "#record")
+    browser.looks(f"/messages/{topic}/compare?left=0:30&right=0:31", "messages-compare", ".comparison")
+    browser.looks(f"/messages/{topic}/new-record?copy=0:30", "messages-new", "#value")
+    browser.open("/schemas")
+    browser.check()
+
+
+def _opens_and_compares(browser: Browser) -> None:
+    """A record opened by the keyboard, its forms and snippets, two records marked and compared."""
     browser.one("main").click()
     press(browser, "j")
     press(browser, Keys.ENTER)
@@ -87,6 +109,9 @@ def test_a_person_finds_a_message(browser: Browser, broker, topic: str) -> None:
     browser.check()
     browser.driver.back()
 
+
+def _saves_the_filter(browser: Browser, topic: str) -> None:
+    """By a name, found again on the page without a filter."""
     browser.shows("Saved filters") if browser.all("details[open] summary") else browser.click(".criteria summary")
     browser.click("#save")
     browser.fill("#save-name", "large web orders")
@@ -96,9 +121,12 @@ def test_a_person_finds_a_message(browser: Browser, broker, topic: str) -> None:
     browser.one("#saved").send_keys("large web orders")
     browser.shows("17 records, newest first")
 
+
+def _follows(browser: Browser, bootstrap: str, topic: str) -> None:
+    """What arrives and fits the filter is shown; paused."""
     browser.click("#live")
     browser.shows("Live: 0 records arrived")
-    with Cluster(broker.bootstrap) as cluster:
+    with Cluster(bootstrap) as cluster:
         producer = Producer(cluster, RoundRobin)
         producer.send(topic, b'{"amount": 1}', partition=0)
         producer.send(topic, b'{"amount": 777}', b"k", [("source", b"web")], partition=0)
@@ -109,6 +137,9 @@ def test_a_person_finds_a_message(browser: Browser, broker, topic: str) -> None:
     browser.shows("Paused: 1 record arrived")
     browser.check()
 
+
+def _writes(browser: Browser) -> None:
+    """A new record, and one made of it that is wrong."""
     browser.click("#write")
     browser.fill("#key", "customer-9")
     browser.fill("#value", '{"amount": 900}')
@@ -120,20 +151,6 @@ def test_a_person_finds_a_message(browser: Browser, broker, topic: str) -> None:
     browser.fill("#value", '{"amount": 901')
     browser.click(".new-record button.primary")
     browser.shows("value: it is not JSON")
-    browser.check()
-
-    browser.open(f"/messages/{topic}?filter=value.amount%3E170")
-    browser.click("#open-export")
-    browser.click("[name=range][value=all]")
-    browser.click("#export-begin")
-    browser.shows("8 records")
-    browser.shows(": done")
-
-    browser.looks(f"/messages/{topic}", "messages", "#records tr")
-    browser.looks(f"/messages/{topic}/0/30", "message", "#record")
-    browser.looks(f"/messages/{topic}/compare?left=0:30&right=0:31", "messages-compare", ".comparison")
-    browser.looks(f"/messages/{topic}/new-record?copy=0:30", "messages-new", "#value")
-    browser.open("/schemas")
     browser.check()
 
 

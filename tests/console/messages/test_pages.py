@@ -16,6 +16,7 @@ from barnabas.console.messages.criteria import Criteria, Matcher
 from barnabas.console.messages.found_records import FoundRecord
 from barnabas.console.messages.pages import Page, PageRequest, read_page
 from barnabas.console.messages.starts import NEWEST, OLDEST, Span, partitions_of, read_span, start_positions
+from barnabas.console.messages.tail import tail
 from barnabas.wire.clients.partitioners import RoundRobin
 
 COUNT = 300
@@ -143,3 +144,20 @@ def test_large_records_are_cut_and_do_not_fill_the_memory(cluster: Cluster, topi
     page = read_page(cluster, span, PageRequest(topic, span.end, 100, backwards=True), Matcher(Criteria()))
     assert page.ended_by == "size"
     assert 0 < len(page.records) < 12
+
+
+def test_a_tail_shows_the_newest_and_counts_the_rest(cluster: Cluster, topic: str) -> None:
+    fill(cluster, topic, partitions=1)
+    for criteria, wanted in ((Criteria(), COUNT), (Criteria(expression="value.even"), COUNT // 2)):
+        shown: list[FoundRecord] = []
+        skipped = seen = 0
+        for arrived in tail(cluster, topic, {0: 0}, Matcher(criteria), committed_only=False, per_second=20):
+            shown += arrived.records
+            skipped += arrived.skipped
+            seen += arrived.seen
+            assert len(arrived.records) <= 20
+            if seen == COUNT:
+                break
+        assert len(shown) + skipped == wanted
+        assert skipped >= wanted - 20 * 3
+        assert numbers(shown)[-1] == (COUNT - 1 if wanted == COUNT else COUNT - 2)

@@ -90,12 +90,9 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def shows(self, text: str) -> None:
-        """Wait until the page shows a text."""
-
-        def is_shown() -> bool:
-            return text in self.driver.find_element(By.TAG_NAME, "body").text
-
-        wait_for(is_shown, f"the page shows {text!r}", errors=BETWEEN_PAGES)
+        """Wait until the page shows a text. Asked of the page itself: an element may be of the page before."""
+        shown = "return document.body ? document.body.innerText : ''"
+        wait_for(lambda: text in self.driver.execute_script(shown), f"the page shows {text!r}")
 
     def click(self, selector: str) -> None:
         """Click an element; once more if it was replaced meanwhile."""

@@ -86,7 +86,10 @@ class Schemas:
         kind = _KINDS.get(path.suffix)
         if kind is None:
             raise ValueError(f"{path}: a schema is a file of the kind {', '.join(_KINDS)}")
-        return self.add(path.name, kind, path.read_bytes(), "file")
+        try:
+            return self.add(path.name, kind, path.read_bytes(), "file")
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
 
     def remove(self, name: str) -> None:
         """Remove a schema. ValueError if there is none."""
