@@ -89,7 +89,6 @@ def test_a_console_of_another_broker_has_no_lab(console: RunningConsole) -> None
 @pytest.mark.browser
 def test_the_lab_in_the_browser(controlled: RunningConsole, chromium: Browser) -> None:
     chromium.at(controlled.url)
-    chromium.size(1280)
     chromium.open("/lab")
     chromium.click("[data-open=add-fault]")
     chromium.fill("#fault-topic", "<i>topic</i>")

@@ -146,8 +146,6 @@ def test_without_security_each_screen_says_how_to_get_it(console: RunningConsole
 @pytest.mark.browser
 def test_access_in_the_browser(admin: RunningConsole, chromium: Browser) -> None:
     chromium.at(admin.url)
-    chromium.size(1280)
-    chromium.theme("light")
     chromium.open("/users")
     chromium.click("[data-open=set-user]")
     chromium.fill("#set-user-name", "browser-user")
