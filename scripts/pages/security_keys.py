@@ -64,7 +64,12 @@ AREAS: Final = (
     ),
     Area(
         "Client telemetry and metrics",
-        ("telemetry.max.bytes", "barnabas.client.metrics.max.bytes", "barnabas.metrics.listener"),
+        (
+            "telemetry.max.bytes",
+            "barnabas.client.metrics.max.bytes",
+            "barnabas.metrics.listener",
+            "barnabas.metrics.labels.max",
+        ),
         "Bound what one push of a client may have and what is kept of all of them; a push that comes too early is "
         "refused. The listener of metrics has no authentication and tells the names of clients, groups and topics: "
         "8 connections at a time, 5 s for a request, 30 s for taking the answer.",

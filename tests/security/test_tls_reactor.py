@@ -490,7 +490,7 @@ async def test_connections_that_close_are_forgotten(tmp_path: Path, monkeypatch:
         assert len(broker.threads) == 1
         await held.run_next()
         await held.run_next()
-        assert (len(held), len(broker.threads), reactor.connection_count) == (0, 0, 1)
+        assert (len(held), len(broker.threads), len(reactor.connections)) == (0, 0, 1)
         assert (await peers[2].stream.receive_some(1))[0] == 0x16
 
 

@@ -12,6 +12,7 @@ from barnabas.client.errors import NotFound, refusal
 from tests.support.console.browser import Browser
 from tests.support.console.running import RunningConsole
 from tests.support.processes.commands import call_command
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture
@@ -74,8 +75,12 @@ def test_requests_appear_as_they_happen(controlled: RunningConsole, chromium: Br
     chromium.open("/requests?client=later")
     chromium.shows("Live")
     with Cluster(controlled.settings.bootstrap, client_id="later<script>") as cluster:
-        cluster.find_topic(traffic)
-        chromium.shows("later<script>")
+
+        def has_appeared() -> bool:  # the broker is watched a moment after the page is live
+            cluster.find_topic(traffic)
+            return "later<script>" in chromium.driver.execute_script("return document.body.innerText")
+
+        wait_for(has_appeared, "the client is among the requests")
         chromium.shows(traffic)
         chromium.check()
         chromium.click("#pause")

@@ -11,9 +11,9 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 from barnabas.storage.append.batch_check import check_batches
+from barnabas.storage.log_config import LogConfig
 from barnabas.wire.batches.batch_builder import BatchBuilder
 from barnabas.wire.batches.control_records import control_record_type, end_txn_coordinator_epoch, end_txn_marker
 from barnabas.wire.batches.crc import crc32c
@@ -27,18 +27,16 @@ MAX_BYTES = 2048
 MOST = 1 << 20
 SEALED, VALIDATION = 1, 2
 LINES = (Path(__file__).parents[2] / "data" / "kafka-4.4.0-record-batches.jsonl").read_text().splitlines()
-LIMITS = {
-    level: SimpleNamespace(
-        cleanup_policy=frozenset({"delete"}),
-        max_decompressed_message_bytes=MOST,
-        message_timestamp_after_max_ms=3_600_000,
-        message_timestamp_before_max_ms=2**63 - 1,
-        message_timestamp_type="CreateTime",
-        record_validation=level,
-        max_message_bytes=MOST,
-    )
-    for level in ("full", "lengths", "header")
-}
+
+
+def _limits(level: str) -> LogConfig:
+    limits = LogConfig()
+    limits.max_decompressed_message_bytes = limits.max_message_bytes = MOST
+    limits.record_validation = level
+    return limits
+
+
+LIMITS = {level: _limits(level) for level in ("full", "lengths", "header")}
 NOW_MS = 1_700_000_000_000
 
 
@@ -55,7 +53,7 @@ def check(data: bytes) -> None:
             assert read is not None, "a batch is accepted whose records cannot be read"
 
 
-def _verdict(raw: bytes, limits: SimpleNamespace, way: str) -> tuple[int, str | None] | None:
+def _verdict(raw: bytes, limits: LogConfig, way: str) -> tuple[int, str | None] | None:
     """Error code and message; None if the batch is accepted."""
     with checked_in(way):
         try:
