@@ -13,7 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -125,10 +125,12 @@ class PageEnvironment:
 def _closure(requirement: Requirement, seen: set[tuple[str, str]]) -> Iterator[tuple[str, Distribution]]:
     """The distributions that a requirement stands for, each at least once."""
     name = canonicalize_name(requirement.name)
-    try:
-        dist = distribution(name)
-    except PackageNotFoundError:
-        raise LookupError(f"{requirement}: the tests' environment has no {name}; name it in the extra `test`") from None
+    installed = [
+        path for path in sys.path if path not in ("", str(ROOT))
+    ]  # a clone may have the metadata of an old build
+    dist = next(iter(distributions(name=name, path=installed)), None)
+    if dist is None:
+        raise LookupError(f"{requirement}: the tests' environment has no {name}; name it in the extra `test`")
     if not requirement.specifier.contains(dist.version, prereleases=True):
         raise LookupError(f"{requirement}: the tests' environment has {dist.version}")
     for extra in ("", *sorted(requirement.extras)):
