@@ -148,6 +148,15 @@ class Connection:
         return cls(False, None, max_frame_bytes)
 
     @property
+    def max_frame_bytes(self) -> int:
+        """The largest frame that is received; FrameTooLarge for a larger one. It may change between frames."""
+        return self._frames.max_frame_bytes
+
+    @max_frame_bytes.setter
+    def max_frame_bytes(self, size: int) -> None:
+        self._frames.max_frame_bytes = size
+
+    @property
     def in_flight(self) -> int:
         """The number of requests of this client without a response yet."""
         return len(self._in_flight)
