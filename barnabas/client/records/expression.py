@@ -394,7 +394,7 @@ def _decoder_of(tree: ast.expr) -> Decode:
     names = _fields_of_value(tree)
     if not names:
         return parsed
-    fields = TypedDict("fields", dict.fromkeys(names, Any), total=False)  # type: ignore[operator]
+    fields = TypedDict("fields", dict.fromkeys(names, Any), total=False)  # type: ignore[misc]
     decode = msgspec.json.Decoder(fields).decode
 
     def decode_fields(content: bytes) -> Any:

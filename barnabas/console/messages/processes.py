@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from multiprocessing.connection import Pipe
@@ -71,7 +71,7 @@ class ReadingProcesses:
 
     def steps(
         self, session: Session, function: Callable[..., Any], *arguments: Any, is_unwanted: Event | None = None
-    ) -> Iterator[Any]:
+    ) -> Generator[Any, None, None]:
         """What the generator `function(cluster, *arguments)` yields. Closing this ends it with its process.
 
         `is_unwanted` is set when nobody waits any more. Errors: those of the function, TimedOut, Refused.

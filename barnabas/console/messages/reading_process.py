@@ -11,6 +11,7 @@ import inspect
 import os
 import pickle
 import resource
+import traceback
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from barnabas import __version__
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError
 from barnabas.client.security.settings import security_from
+from barnabas.wire.errors import KafkaError
 
 if TYPE_CHECKING:
     from barnabas.console.messages.processes import Task
@@ -96,10 +98,13 @@ class _Reader:
 
 
 def _without_frames(error: Exception) -> Exception:
-    """The error as it can be sent: an error of another kind keeps its text."""
+    """The error as it can be sent: an unexpected one with where it was raised, one that cannot be sent as its text."""
+    where = "" if isinstance(error, ClientError | KafkaError) else "".join(traceback.format_exception(error))
     error.__traceback__ = error.__context__ = error.__cause__ = None
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
     except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    if where:
+        error.add_note(where)
     return error

@@ -33,6 +33,8 @@ PER_SECOND = 50
 STEP_S = 0.25
 KEPT_BYTES = 4096
 """Of a key or value: the list shows less, and the rest is loaded when a record is opened."""
+FETCHED_BYTES = 128 * 1024
+"""Of a partition at once: every tail has such buffers."""
 MOST_BYTES_OF_A_STEP = 16 * 1024 * 1024
 MOST_BEHIND = 200_000
 """Records of a partition; a tail that is farther behind goes on at the end."""
@@ -58,7 +60,13 @@ def tail(
 ) -> Iterator[Arrived]:
     """The records after the positions; a step takes at most about a second. Errors as `Reader`."""
     starts: dict[TopicPartition, int] = {(topic, partition): offset for partition, offset in positions.items()}
-    reader = Reader(cluster, starts, committed_only=committed_only, on_note=lambda _: None)
+    reader = Reader(
+        cluster,
+        starts,
+        committed_only=committed_only,
+        on_note=lambda _: None,
+        partition_max_bytes=FETCHED_BYTES,
+    )
     allowance = float(per_second)
     looked_at = monotonic()
     while True:
