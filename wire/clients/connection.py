@@ -120,7 +120,11 @@ class FrameSplitter:
             return None
         self._start = start + size
         with memoryview(self._buffer) as view:
-            return bytes(view[start : start + size])
+            frame = bytes(view[start : start + size])
+        if self._start == len(self._buffer):  # a frame of 100 MB is not kept twice
+            self._buffer.clear()
+            self._start = 0
+        return frame
 
 
 class Connection:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from barnabas.console.messages.processes import Task
 
 IDLE_S = 30.0
-MOST_MEMORY_BYTES = 2 * 1024 * 1024 * 1024
-"""Of addresses, which are more than what is used: a record of 100 MB takes about 400 MB."""
+MOST_MEMORY_BYTES = 1024 * 1024 * 1024
+"""Of addresses, which are more than what is used: to show a record of 100 MB takes about 320 MB."""
 NICE = 5
 
 
