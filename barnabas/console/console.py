@@ -52,6 +52,7 @@ class Console:
         """A log-in has ended: nothing connects as its user any more."""
         self.collectors.forget(session.key)
         self.clusters.forget(session.key)
+        self.messages.processes.end_idle()
 
     def close(self) -> None:
         """End what runs in the background and close connections."""

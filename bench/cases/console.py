@@ -334,11 +334,11 @@ def cases(scale: Scale) -> Iterator[Case]:
     yield Case(
         "console: start", start, {"ready s": Goal(limit=1), "page ms": Goal(limit=100), "page kB": Goal(limit=120)}
     )
-    yield Case(f"console: filter over {records}", scan, {"msg/s": Goal(limit=150_000)})
+    yield Case(f"filter over {records}", scan, {"msg/s": Goal(limit=150_000)})
     last = {"page ms": Goal(limit=200)}
-    yield Case(f"console: last 100 of {records}", partial(last_100, beside_export=False), last)
-    yield Case(f"console: last 100 of {records}, beside an export", partial(last_100, beside_export=True), last)
-    name = f"console: {scale.console_topics:,} topics, {scale.console_topics // 5:,} groups, {MOST_TAILS} tails"
+    yield Case(f"last 100 of {records}", partial(last_100, beside_export=False), last)
+    yield Case(f"last 100 of {records}, beside an export", partial(last_100, beside_export=True), last)
+    name = f"{scale.console_topics:,} topics, {scale.console_topics // 5:,} groups, {MOST_TAILS} tails"
     yield Case(name, memory, {"MB": Goal(limit=80)}, quick=False)
 
 
@@ -362,7 +362,7 @@ def groups(scale: Scale, page_cache: Mapping[str, str]) -> list[Group]:
             f"without. Both get {STEADY_RATE:,} messages a second. {PAIRS} pairs a run, in turn.",
             tuple(
                 Case(
-                    f"console: {loop.format(connections)}",
+                    loop.format(connections),
                     partial(beside_console, connections=connections),
                     {"p99 ms": Goal(1.1)},
                     repeat=PAIRS,
@@ -380,7 +380,7 @@ def groups(scale: Scale, page_cache: Mapping[str, str]) -> list[Group]:
             f"{PAIRS} pairs a run, in turn.",
             (
                 Case(
-                    f"metrics: {loop.format(50)}",
+                    loop.format(50),
                     partial(beside_metrics, connections=50),
                     {"CPU us/op": Goal(1.02)},
                     repeat=PAIRS,

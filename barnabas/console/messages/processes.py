@@ -97,6 +97,14 @@ class ReadingProcesses:
                 self._end(process)
             self._free.release()
 
+    def end_idle(self) -> None:
+        """End the processes without a task: each keeps connections that are logged in as the last task's user."""
+        with self._lock:
+            processes = list(self._idle)
+            self._idle.clear()
+        for process in processes:
+            process.end()
+
     def close(self) -> None:
         """End every process."""
         with self._lock:
