@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +11,6 @@ from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import end_offsets, start_offsets
 from barnabas.console.console import Call
-from barnabas.console.failures import Refused
 from barnabas.console.messages.contents.formats import FORMATS
 from barnabas.console.messages.pages import Page, read_page
 from barnabas.console.messages.starts import NEWEST, format_positions, start_positions
@@ -29,6 +27,7 @@ from barnabas.console.screens.messages.views import (
     page_request,
     positions_of,
     query_span,
+    read_here,
     row_view,
     schemas_of,
     without_positions,
@@ -134,7 +133,12 @@ class Messages:
     formats: list[str]
 
 
-@resource("/messages/{topic}", template="messages/messages.html", summary="A page of a topic's records.")
+@resource(
+    "/messages/{topic}",
+    template="messages/messages.html",
+    summary="A page of a topic's records.",
+    ends_with_client=True,
+)
 def page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Messages:
     """Search with `seconds` as the limit of time; `on` goes on behind what was searched."""
     schemas = schemas_of(call)
@@ -151,13 +155,12 @@ def page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Mess
         with wrong_input("at"):
             positions = start_positions(cluster, query.topic, span, query.start, query.at)
     request = page_request(query, positions, query.limit, query.seconds, backwards=backwards)
+    page: Page
     if matcher.selects:
-        with call.console.messages.search() as is_free:
-            if not is_free:
-                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many searches are running: try again in a moment")
-            page = read_page(cluster, span, request, matcher)
+        processes = call.console.messages.processes
+        page = processes.result(call.session, read_page, span, request, matcher, is_unwanted=call.is_gone)
     else:
-        page = read_page(cluster, span, request, matcher)
+        page = read_here(call, cluster, read_page, span, request, matcher)
     links = _Links(query, page, backwards)
     return Messages(
         query.topic,
