@@ -12,7 +12,7 @@ from barnabas.console.guard.access import Access
 from barnabas.console.guard.sessions import Sessions
 from barnabas.console.jobs import Jobs
 from barnabas.console.messages.state import MessagesState
-from barnabas.console.requests.log import KnownTopics, RequestLog
+from barnabas.console.requests.log import KnownTopics, RequestLogs
 
 if TYPE_CHECKING:
     from barnabas.console.guard.sessions import Session
@@ -31,21 +31,14 @@ class Console:
         self.collectors = Collectors()
         self.control = None if settings.control is None else Control(settings.control)
         """The channel of our broker; None for a cluster that has none."""
-        self._requests: RequestLog | None = None
+        self.requests = RequestLogs(self.control, settings.data_dir)
+        """The last requests of the brokers that tell them."""
         self.topics = KnownTopics()
         self.sessions.on_end += [self._forget]
         self.jobs = Jobs()
 
     def start(self) -> None:
         """Start what runs in the background."""
-
-    @property
-    def requests(self) -> RequestLog:
-        """The last requests of the broker with the channel."""
-        assert self.control is not None
-        if self._requests is None:
-            self._requests = RequestLog(self.control)
-        return self._requests
 
     def _forget(self, session: Session) -> None:
         """A log-in has ended: nothing connects as its user any more."""
@@ -56,6 +49,7 @@ class Console:
         """End what runs in the background and close connections."""
         self.collectors.close()
         self.clusters.close()
+        self.requests.close()
         if self.control is not None:
             self.control.close()
 
@@ -66,6 +60,8 @@ class Call:
 
     console: Console
     session: Session
+    origin: str
+    """The console's address as this request has it, such as http://localhost:8080; the guard has checked its host."""
 
     @property
     def settings(self) -> Settings:

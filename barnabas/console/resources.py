@@ -67,6 +67,11 @@ class Declared:
     """How long brokers are waited for; None: as the settings say."""
 
     @property
+    def method(self) -> str:
+        """The method of HTTP."""
+        return "POST" if self.kind == "action" else "GET"
+
+    @property
     def needs_cluster(self) -> bool:
         """Whether the function borrows a client."""
         return "cluster" in self.parameters

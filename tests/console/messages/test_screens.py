@@ -116,7 +116,10 @@ def test_a_record_its_parts_and_another_beside_it(console: RunningConsole, broke
     assert "1 line differs" in console.text(f"{base}/compare?left=0:0&right=0:1")
     assert "named by partition and offset" in console.json(f"{base}/compare?left=x&right=0:1", status=400)["error"]
     snippets = {each["name"]: each["text"] for each in console.json(f"{base}/0/0")["snippets"]}
-    assert f"/api/messages/{topic}/0/0" in snippets["curl"]
+    assert snippets["curl"] == f"curl -s {console.url}/api/messages/{topic}/0/0"
+    port = console.url.rpartition(":")[2]
+    elsewhere = console.client.get(f"/api{base}/0/0", headers={"host": f"localhost:{port}"}).json()["snippets"]
+    assert elsewhere[0]["text"] == f"curl -s http://localhost:{port}/api/messages/{topic}/0/0"
     assert f"barnabas consume {topic} -b {broker.bootstrap} -p 0 -o 0:1 --json" == snippets["cli"]
     compile(snippets["confluent"], "snippet", "exec")
     compile(snippets["confluent-produce"], "snippet", "exec")
