@@ -28,6 +28,8 @@ MAX_KEPT: Final = 2_000
 MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
 TOPICS_S: Final = 1.0
 """How often the names of topic ids are asked for, seconds."""
+LOOKED_S: Final = 5.0
+"""What was forgotten counts as lost if the last filling was not longer ago, seconds: else nobody looked."""
 MAX_CALLS: Final = 10
 """Questions to the broker of one filling: 1,000 exchanges."""
 
@@ -170,20 +172,23 @@ class RequestLog:
         self._next = 0
         self.waiting: list[Exchange] = []
         """Requests without a response, at the last filling."""
+        self._filled = -LOOKED_S
         self.lost = 0
-        """Exchanges that were forgotten by the broker before this was filled: there were too many."""
+        """Exchanges that were forgotten by the broker while somebody looked: there were too many."""
 
     def fill(self) -> None:
         """Get what is new. `Refused` if the broker does not answer."""
         with self._lock:
+            is_looked_at = monotonic() - self._filled < LOOKED_S
             for _ in range(MAX_CALLS):
                 answer = self.control.perform("exchanges", {"after": self._next})
                 for told in answer["requests"]:
                     self._keep(Exchange(told, self._node))
-                self.lost += answer["lost"]
+                self.lost += answer["lost"] if is_looked_at else 0
                 self._next = answer["next"]
                 if not answer["requests"]:
                     break
+            self._filled = monotonic()
             self.waiting = [Exchange(told, self._node) for told in answer["waiting"]]
 
     def _keep(self, exchange: Exchange) -> None:

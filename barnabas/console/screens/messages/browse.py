@@ -12,7 +12,7 @@ from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import end_offsets, start_offsets
 from barnabas.console.console import Call
-from barnabas.console.failures import Refused
+from barnabas.console.failures import Refused, unless_unreachable
 from barnabas.console.messages.contents.formats import FORMATS
 from barnabas.console.messages.pages import Page, read_page
 from barnabas.console.messages.starts import NEWEST, format_positions, start_positions
@@ -65,6 +65,8 @@ class Choice:
     topics: TablePage[ReadableTopic]
     hidden: int
     """Internal topics that are not shown."""
+    unknown: str = ""
+    """Why the records are not known."""
 
 
 @resource("/messages", template="messages/choose.html", summary="The topics whose messages can be read.")
@@ -78,12 +80,13 @@ def choose_topic(cluster: Cluster, query: ChooseQuery) -> Choice:
     rows = [ReadableTopic(topic.name or "", len(topic.partitions)) for topic in chosen]
     page = paged(rows, query, columns=("name", "partitions"), search=lambda row: row.name, sort="name")
     named = [(row.name, index) for row in page.rows for index in led[row.name]]
-    starts, ends = start_offsets(cluster, named), end_offsets(cluster, named)
+    ask = lambda: (start_offsets(cluster, named), end_offsets(cluster, named))  # noqa: E731
+    (starts, ends), unknown = unless_unreachable(cluster, ask, ({}, {}))
     counts: dict[str, int] = {}
     for (name, index), end in ends.items():
         counts[name] = counts.get(name, 0) + end - starts[name, index]
     counted = page.map(lambda row: ReadableTopic(row.name, row.partitions, counts.get(row.name)))
-    return Choice(counted, len(described) - len(chosen))
+    return Choice(counted, len(described) - len(chosen), unknown)
 
 
 # --- a page of records
