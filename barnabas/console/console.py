@@ -62,6 +62,8 @@ class Call:
     session: Session
     origin: str
     """The console's address as this request has it, such as http://localhost:8080; the guard has checked its host."""
+    is_page: bool = False
+    """Whether HTML is answered."""
 
     @property
     def settings(self) -> Settings:

@@ -92,14 +92,14 @@ class Serving:
         html = self._pages.render(template, call, _path(request), {"status": status, "text": text, "flash": None})
         return HTMLResponse(html, status)
 
-    def _call(self, request: Request) -> Call:
+    def _call(self, request: Request, *, is_page: bool = True) -> Call:
         origin = str(request.base_url).rstrip("/")
-        return Call(self._console, self._console.sessions.of(request), origin)
+        return Call(self._console, self._console.sessions.of(request), origin, is_page)
 
     # --- endpoints
 
     async def _answered(self, request: Request, declared: Declared, endpoint: Any, *, is_api: bool) -> Response:
-        call = self._call(request)
+        call = self._call(request, is_page=not is_api)
         try:
             response: Response = await endpoint(request, declared, call, is_api=is_api)
         except (ClientDisconnect, RefusedError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -135,11 +135,26 @@ class Messages:
     """Offsets behind the last stable offset: of open transactions, and all that follows them."""
     partitions: int
     formats: list[str]
+    problem: str = ""
+    """What is wrong with the criteria, on a page."""
 
 
 @resource("/messages/{topic}", template="messages/messages.html", summary="A page of a topic's records.")
 def page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Messages:
-    """Search with `seconds` as the limit of time; `on` goes on behind what was searched."""
+    """Search with `seconds` as the limit of time; `on` goes on behind what was searched.
+
+    A page with wrong criteria has the form with them, to be put right.
+    """
+    try:
+        return _page_of_messages(cluster, query, call)
+    except BadInput as error:
+        if not call.is_page:
+            raise
+        plain = MessagesQuery(topic=query.topic, limit=query.limit)
+        return replace(_page_of_messages(cluster, plain, call), records=[], problem=str(error), older="", newer="")
+
+
+def _page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Messages:
     schemas = schemas_of(call)
     decoders = Decoders.of(schemas, query.key_format, query.value_format)
     matcher = matcher_of(query, decoders, schemas)
