@@ -26,7 +26,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m compat.twin")
     parser.add_argument("--sequences", type=int, default=100, help="how many sequences to run")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first sequence; others have the next ones")
-    parser.add_argument("--families", default="", help=f"families of requests, comma-separated, of {', '.join(FAMILIES)}")
+    parser.add_argument(
+        "--families", default="", help=f"families of requests, comma-separated, of {', '.join(FAMILIES)}"
+    )
     parser.add_argument("--fresh", type=int, default=300, help="sequences until both brokers are replaced by new ones")
     parser.add_argument("--scripts", type=Path, help="write a script for each kind of difference into this directory")
     parser.add_argument("--no-shrink", action="store_true", help="print differences as they are found")

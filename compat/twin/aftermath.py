@@ -20,9 +20,7 @@ LISTS: tuple[tuple[str, int, dict[str, Any]], ...] = (
 )
 
 
-def after(
-    pair: NodePair, control: dict[str, Channel], comparison: Comparison, prefix: str
-) -> list[Difference]:
+def after(pair: NodePair, control: dict[str, Channel], comparison: Comparison, prefix: str) -> list[Difference]:
     """The differences of what is listed and stored of the names with this prefix."""
     found: list[Difference] = []
     topics: dict[str, int] = {}
@@ -70,7 +68,11 @@ def _on_disk(pair: NodePair, comparison: Comparison, topics: dict[str, int]) -> 
 
 def _stored(folder: Path) -> dict[str, Any]:
     """The batches of each segment of a partition."""
-    return {"segments": [{"file": path.name, "batches": decoded_batches(path.read_bytes())} for path in sorted(folder.glob("*.log"))]}
+    return {
+        "segments": [
+            {"file": path.name, "batches": decoded_batches(path.read_bytes())} for path in sorted(folder.glob("*.log"))
+        ]
+    }
 
 
 def _delete(control: dict[str, Channel], prefix: str) -> None:

@@ -22,9 +22,7 @@ class Allowed:
     condition: Callable[[Any, Any, Any], bool] | None = None
 
 
-TABLE: tuple[Allowed, ...] = (
-    Allowed("*", "*.(order)", "Kafka has these lists in the order of its hash maps"),
-)
+TABLE: tuple[Allowed, ...] = (Allowed("*", "*.(order)", "Kafka has these lists in the order of its hash maps"),)
 
 
 def allowed_by(

@@ -51,7 +51,9 @@ class Batch:
     """Bytes that are missing at the end."""
 
     def __repr__(self) -> str:
-        changed = [f"{part.name}={value!r}" for part in fields(self) if (value := getattr(self, part.name)) != part.default]
+        changed = [
+            f"{part.name}={value!r}" for part in fields(self) if (value := getattr(self, part.name)) != part.default
+        ]
         return f"Batch({', '.join(changed)})"
 
     def encoded(self, resolve: Callable[[Any], Any]) -> bytes:

@@ -72,9 +72,7 @@ class Comparison:
                     self._walk((*path, name), kafkas[name], ours[name], found)
                 else:
                     absent = "(no such field)"
-                    found.append(
-                        Difference(".".join((*path, name)), kafkas.get(name, absent), ours.get(name, absent))
-                    )
+                    found.append(Difference(".".join((*path, name)), kafkas.get(name, absent), ours.get(name, absent)))
             return
         if isinstance(kafkas, list) and isinstance(ours, list):
             self._walk_lists(path, kafkas, ours, found)
@@ -84,8 +82,13 @@ class Comparison:
 
     def _walk_lists(self, path: tuple[str, ...], kafkas: list[Any], ours: list[Any], found: list[Difference]) -> None:
         key = _natural_key([*kafkas, *ours])
-        if key is None or len(kafkas) == len(ours) and all(
-            self._same(key[-1], one.get(key[-1]), other.get(key[-1])) for one, other in zip(kafkas, ours, strict=True)
+        if (
+            key is None
+            or len(kafkas) == len(ours)
+            and all(
+                self._same(key[-1], one.get(key[-1]), other.get(key[-1]))
+                for one, other in zip(kafkas, ours, strict=True)
+            )
         ):
             if len(kafkas) != len(ours):
                 found.append(Difference(".".join((*path, "(count)")), kafkas, ours))

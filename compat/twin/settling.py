@@ -32,7 +32,9 @@ def prepare(channel: Channel) -> None:
     for key_type, key in ((0, "twin"), (1, "twin")):
         for number in range(4):
             request = {"key_type": key_type, "coordinator_keys": [f"{key}{number}"]}
-            _until(lambda r=request: at_path(ask(channel, "FindCoordinator", 6, r), ("coordinators", 0, "error_code")) == 0)
+            _until(
+                lambda r=request: at_path(ask(channel, "FindCoordinator", 6, r), ("coordinators", 0, "error_code")) == 0
+            )
     for number in range(8):
         request = {"transactional_id": f"twin-{number}", "transaction_timeout_ms": 60000}
         _until(lambda r=request: ask(channel, "InitProducerId", 5, r).get("error_code") == 0)

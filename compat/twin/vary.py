@@ -14,8 +14,7 @@ from compat.twin.world import World
 
 AGAIN = 20
 """How many of the last steps are varied."""
-CHANGES_TOPICS = {"CreateTopics", "CreatePartitions", "DeleteTopics"}
-WAITS = {"max_wait_ms": (0, 1, 50), "timeout_ms": (0, 1, 1000), "min_bytes": (0, 1, -1), "wait_ms": (0, 1)}
+WAITS = {"max_wait_ms": (0, 1, 50), "timeout_ms": (0, 1000, 5000), "min_bytes": (0, 1, -1), "wait_ms": (0, 1)}
 """Values of fields that make a broker wait."""
 NUMBERS = {
     "int8": (0, 1, 2, 3, -1, 127, -128),
@@ -33,7 +32,7 @@ def vary(world: World) -> None:
     request = deepcopy(step.request)
     path = change(world, message_for(APIS[step.api])[0], request, step.version)
     if path:
-        settle = "metadata" if step.api in CHANGES_TOPICS or step.settle else ""
+        settle = "metadata" if step.settle else ""
         world.steps.append(replace(step, request=request, varied=path, saves={}, settle=settle))
 
 

@@ -51,7 +51,7 @@ def delete(world: World) -> None:
     by_id = version >= 6 and world.chance(0.5)
     state = {"topic_id": topic.topic_id, "name": None} if by_id else {"name": topic.name}
     request = {"topic_names": [topic.name], "topics": [state], "timeout_ms": 30000}
-    world.send("DeleteTopics", request, version=version, settle="metadata")
+    world.send("DeleteTopics", request, version=version, settle="gone")
     topic.exists = False
 
 
@@ -70,7 +70,7 @@ def delete_wrong(world: World) -> None:
     )
     names = world.pick(["{s}unknown"], ["{s}unknown", "{s}unknown"], [], [""])
     request = {"topic_names": names, "topics": states, "timeout_ms": 30000}
-    world.send("DeleteTopics", request, version=version, settle="metadata")
+    world.send("DeleteTopics", request, version=version, settle="gone")
 
 
 def recreate(world: World) -> None:
@@ -118,7 +118,9 @@ def metadata(world: World) -> None:
 
 def describe_partitions(world: World) -> None:
     """Pages of partitions."""
-    names = sorted({world.topic().name for _ in range(world.pick(1, 2))} | ({"{s}unknown"} if world.chance(0.2) else set()))
+    names = sorted(
+        {world.topic().name for _ in range(world.pick(1, 2))} | ({"{s}unknown"} if world.chance(0.2) else set())
+    )
     cursor = None
     if world.chance(0.4):
         cursor = {"topic_name": world.pick(*names, "{s}a"), "partition_index": world.pick(0, 1, -1, 99)}
