@@ -130,7 +130,7 @@ def produce_wrong(world: World) -> None:
 
 
 def produce_several(world: World) -> None:
-    """Several batches, no records, bytes after the batch."""
+    """Several batches, no batch, bytes after the batch."""
     topic = world.topic()
     first, second = plain_batch(world), world.pick(plain_batch, wrong_batch)(world)
     records = world.pick(

@@ -144,7 +144,7 @@ def describe(world: World) -> None:
             "duration_filter": world.mostly(-1, 0, 10**9, -5),
             "transactional_id_pattern": world.mostly(None, "{s}.*", "", "[", "nothing"),
         }
-        world.send("ListTransactions", request)
+        world.send("ListTransactions", request, alone=True)
     else:
         name = world.mostly(topic.name, "{s}unknown", "", probability=0.9)
         indexes = [world.partition(topic)] * world.mostly(1, 2, 0, probability=0.95)
