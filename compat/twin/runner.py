@@ -176,5 +176,6 @@ def _has_success(value: Any) -> bool:
 
 
 def _may_close(step: Step) -> bool:
-    """Whether a broker may close the connection: then no other request is on its way."""
-    return step.version not in message_for(APIS[step.api])[0].versions or step.request.get("acks") == 0
+    """Whether a broker may close the connection: then no other request is on its way, whose answer would be lost."""
+    is_known = step.version in message_for(APIS[step.api])[0].versions
+    return not is_known or bool(step.varied) or step.alone or step.request.get("acks") == 0

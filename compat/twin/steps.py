@@ -34,6 +34,7 @@ class Step:
     `saves`: names of values of the answer, with their paths: {"pid": ("producer_id",)}.
     `settle`: what the runner waits for after the answer ("topics", "gone", "metadata"), see `compat.twin.settling`.
     `later`: the answer is not waited for; a later step on the same connection, or the end, reads it.
+    `alone`: no other request is on its way, since Kafka may close the connection.
     `varied`: the step before has the same request except for the field of this path.
     """
 
@@ -44,13 +45,14 @@ class Step:
     saves: dict[str, tuple[Any, ...]] = field(default_factory=dict)
     settle: str = ""
     later: bool = False
+    alone: bool = False
     varied: str = ""
 
     def __repr__(self) -> str:
         words = [repr(self.api), repr(self.version), repr(self.request)]
         if self.connection != "a":
             words.append(f"connection={self.connection!r}")
-        for name in ("saves", "settle", "later", "varied"):
+        for name in ("saves", "settle", "later", "alone", "varied"):
             if value := getattr(self, name):
                 words.append(f"{name}={value!r}")
         return f"Step({', '.join(words)})"

@@ -14,7 +14,7 @@ from compat.twin.world import World
 
 AGAIN = 20
 """How many of the last steps are varied."""
-WAITS = {"max_wait_ms": (0, 1, 50), "timeout_ms": (0, 1000, 5000), "min_bytes": (0, 1, -1), "wait_ms": (0, 1)}
+WAITS = {"max_wait_ms": (0, 1, 50), "timeout_ms": (1000, 5000), "min_bytes": (0, 1, -1), "wait_ms": (0, 1)}
 """Values of fields that make a broker wait."""
 NUMBERS = {
     "int8": (0, 1, 2, 3, -1, 127, -128),
