@@ -18,7 +18,7 @@ from barnabas.wire.frame import (
 from barnabas.wire.messages.headers import RequestHeader
 from compat.twin.plain import APIS, plain, request_of
 
-WAIT_S = 20.0
+WAIT_S = 10.0
 CLOSED: dict[str, Any] = {"connection": "closed"}
 """The answer of a broker that closed the connection."""
 NO_ANSWER: dict[str, Any] = {"connection": f"no answer in {WAIT_S:.0f} s"}

@@ -14,6 +14,8 @@ Action = Callable[[World], None]
 FAMILIES = sorted(path.stem for path in (Path(__file__).parent / "families").glob("[a-z]*.py"))
 """Modules with `ACTIONS`: pairs of a weight and a function that adds requests to a world."""
 ACTIONS_OF_A_SEQUENCE = (15, 45)
+STANDARD_SEEDS = tuple(range(1, 31))
+"""Sequences that `make test` runs."""
 VARIED = 0.2
 """How often an action is the variation of an earlier request."""
 

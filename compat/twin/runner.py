@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from compat.twin.plain import APIS
 from compat.twin.scope import scoped
 from compat.twin.steps import Step, at_path, resolved, uses_saved
 
+_numbers = itertools.count(1)
 WINDOW = 8
 """Requests on a connection that are sent before the first answer is read."""
 
@@ -45,14 +47,12 @@ class Runner:
         self.tally = tally
         self._control = {side: Channel(pair.address(side)) for side in SIDES}
         self._barrier = settling.Barrier()
-        self._number = 0
         for side in SIDES:
             settling.prepare(self._control[side])
 
     def run(self, steps: list[Step]) -> list[Difference]:
         """The differences of a sequence, under names that no sequence on these brokers had before."""
-        self._number += 1
-        run = _Run(self, f"s{self._number}-", steps)
+        run = _Run(self, f"s{next(_numbers)}-", steps)
         try:
             found = run.steps_compared()
             found += after(self.pair, self._control, run.comparison, run.prefix)

@@ -42,9 +42,11 @@ def change(world: World, struct: Any, values: dict[str, Any], version: int) -> s
     if not known:
         return ""
     field = world.random.choice(known)
-    value = values.get(field.name, field.make_default())
     inner = field.struct_class
-    if inner is not None and value and not world.chance(0.15):
+    is_struct = field.kind == "struct" and field.has_fresh_default
+    value = values.get(field.name, {} if is_struct else field.make_default())
+    values.setdefault(field.name, value)
+    if inner is not None and (value or is_struct) and not world.chance(0.15):
         part = world.random.choice(value) if field.kind == "array" else value
         if isinstance(part, dict):
             path = change(world, inner, part, version)
@@ -55,6 +57,8 @@ def change(world: World, struct: Any, values: dict[str, Any], version: int) -> s
 
 def _other(world: World, field: Any, value: Any, version: int) -> Any:
     """Another value of a field."""
+    if field.kind == "records":  # Kafka never answers a partition without records
+        return world.pick(b"", value, b"\0" * 70)
     if value is not None and version in parse_versions(field.nullable) and world.chance(0.2):
         return None
     if field.name in WAITS:

@@ -137,7 +137,6 @@ def produce_several(world: World) -> None:
         Batches((first, second)),
         Batches((first,), b"\0" * world.pick(1, 5, 20)),
         Batches(),
-        None,
         Batches((), b"\0" * 70),
     )
     send(world, topic, world.partition(topic), records)
