@@ -105,6 +105,15 @@ def password_records(
     return records
 
 
+def failed_description(
+    request: DescribeUserScramCredentialsRequest, error: KafkaError
+) -> DescribeUserScramCredentialsResponse:
+    """The response with an error for the request and, as in Kafka, a result without a name for each named user."""
+    refused = {"error_code": int(error.code), "error_message": error.message}
+    results = [DescribeUserScramCredentialsResult(user="", **refused) for _ in request.users or ()]
+    return DescribeUserScramCredentialsResponse(results=results, **refused)
+
+
 def failed_alteration(
     request: AlterUserScramCredentialsRequest, error: KafkaError
 ) -> AlterUserScramCredentialsResponse:
