@@ -319,7 +319,7 @@ class Log(LocalLog):
         segment.roll_jitter_ms = roll_jitter_ms(jitter_ms, self.topic, self.partition, segment.base_offset)
         self.segments.add(segment)
         self.segments.keep_open(active)
-        self._dir_version += 1
+        self._directory_changes()
         self._snapshots.write(self.producers)
         return segment
 
@@ -445,8 +445,7 @@ class Log(LocalLog):
         self._high_watermark = min(self._high_watermark, offset)
         self._reader.forget()
         self._truncations += 1
-        self._dir_version += 1
-        self._changed = True
+        self._directory_changes()
 
     def start_again_at(self, offset: int) -> None:
         """The log is empty and begins and ends at `offset` now (`storage.recover.truncation`)."""

@@ -134,6 +134,26 @@ def test_clean_stop_leaves_nothing_that_a_crash_could_change() -> None:
     assert all(other == first for other in others)
 
 
+@pytest.mark.parametrize("change", [lambda log: log.roll(0.0), lambda log: log.delete_segments_below(14)])
+def test_clean_stop_makes_names_durable_also_without_new_records(change: Callable[[Log], object]) -> None:
+    """The next start takes the names for durable: synced records in a new segment were lost with its name."""
+    disk = RecordingDisk()
+    dirs = open_dirs(disk)
+    fill(open_log(dirs))
+    dirs.close()
+    dirs = open_dirs(disk)
+    log = open_log(dirs)
+    names = set(files_of(images(disk, 1)[0]))
+    log.high_watermark = log.log_end_offset
+    log.advance_log_start_offset(14)
+    log._changed = False
+    change(log)
+    dirs.close()
+    first, *others = images(disk)
+    assert set(files_of(first)) != names
+    assert all(files_of(other) == files_of(first) for other in others)
+
+
 def test_start_removes_the_clean_shutdown_marker_durably() -> None:
     disk = RecordingDisk()
     open_dirs(disk).close()

@@ -89,8 +89,8 @@ GROUPS = (
         "coord/groups/consumer/group.py",
         "                if since is None or epoch < since:\n",
         "                if since is not None and epoch < since:\n",
-        _CONSUMER,
-        _SEEDS,
+        "tests/coord/groups/consumer/test_consumer_offsets.py::TestCommits::"
+        "test_of_an_earlier_epoch_for_what_the_member_has_had_since",
     ),
     Mutant(
         "member-epoch-not-checked",
@@ -143,7 +143,7 @@ GROUPS = (
         "                self._timers.renew_session(group_id, member, later)\n",
         "                pass\n",
         "tests/coord/groups/consumer/test_heartbeat.py::TestSessions::"
-        "test_a_removal_that_cannot_be_written_is_tried_again",
+        "test_a_member_whose_leave_cannot_be_written_has_a_session_again",
     ),
     Mutant(
         "static-member-replaced-while-it-lives",
