@@ -91,9 +91,8 @@ def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, 
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
         for partition in topic.partitions:
-            (repeated if (topic.name, partition.partition_index) in seen else seen).add(
-                (topic.name, partition.partition_index)
-            )
+            key = (topic.name, partition.partition_index)
+            (repeated if key in seen else seen).add(key)
     results_of: dict[str, list[ListOffsetsPartitionResponse]] = {}
     answered: set[tuple[str, int]] = set()
     budget = LookupBudget()

@@ -189,8 +189,8 @@ class FetchPlan:
     def _failed(self, requested: FetchPartition, error: Exception) -> FetchResponsePartitionData:
         """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
         if self.broker.meter is not None:
-            found = self.broker.partitions.find(requested.topic, requested.index)
-            self.broker.meter.failed_fetch(found, int(error_code_of(error)))
+            partition = self.broker.partitions.find(requested.topic, requested.index)
+            self.broker.meter.failed_fetch(partition, int(error_code_of(error)))
         if self.names_leaders and isinstance(error, KafkaError) and error.code in MOVED:
             return self._moved(requested, error.code)
         cause = error.__cause__ if isinstance(error, KafkaError) else error

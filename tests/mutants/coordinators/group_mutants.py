@@ -95,7 +95,7 @@ GROUPS = (
     Mutant(
         "member-epoch-not-checked",
         "coord/groups/modern/joining.py",
-        "        if epoch < member.epoch and epoch == member.previous_epoch and self._has_no_more_than_given(member)",
+        "        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_only_assigned(member)",
         "        if epoch <= member.epoch",
         "tests/coord/groups/consumer/test_heartbeat.py::TestFencing::test_an_older_epoch_is_fenced",
     ),
