@@ -41,6 +41,9 @@ from barnabas.console.values import BadInput
 # --- the topics to choose from
 
 
+_Offsets = dict[tuple[str, int], int]
+
+
 @dataclass(frozen=True)
 class ReadableTopic:
     """A topic and its records, the offsets between start and end of all partitions."""
@@ -80,8 +83,12 @@ def choose_topic(cluster: Cluster, query: ChooseQuery) -> Choice:
     rows = [ReadableTopic(topic.name or "", len(topic.partitions)) for topic in chosen]
     page = paged(rows, query, columns=("name", "partitions"), search=lambda row: row.name, sort="name")
     named = [(row.name, index) for row in page.rows for index in led[row.name]]
-    ask = lambda: (start_offsets(cluster, named), end_offsets(cluster, named))  # noqa: E731
-    (starts, ends), unknown = unless_unreachable(cluster, ask, ({}, {}))
+
+    def ask() -> tuple[_Offsets, _Offsets]:
+        return start_offsets(cluster, named), end_offsets(cluster, named)
+
+    nothing: tuple[_Offsets, _Offsets] = ({}, {})
+    (starts, ends), unknown = unless_unreachable(cluster, ask, nothing)
     counts: dict[str, int] = {}
     for (name, index), end in ends.items():
         counts[name] = counts.get(name, 0) + end - starts[name, index]
