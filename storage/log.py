@@ -347,7 +347,7 @@ class Log(LocalLog):
         segment.roll_jitter_ms = roll_jitter_ms(jitter_ms, self.topic, self.partition, segment.base_offset)
         self.segments.add(segment)
         self.segments.keep_open(active)
-        self._dir_version += 1
+        self._directory_changes()
         self._snapshots.write(self.producers)
         return segment
 
@@ -445,28 +445,6 @@ class Log(LocalLog):
         """The producers in the producer state, for DescribeProducers."""
         return list(self.producers.producers.values())
 
-    # --- truncation
-
-    def truncate_to(self, offset: int) -> bool:
-        """Truncate everything at or above `offset`, with indexes, leader epochs and producers (I7). False if nothing.
-
-        Durable on return: truncated data must not reappear behind new records. The caller lowers the checkpointed
-        recovery point first; otherwise a crash in between would look like damage (L2). `recover.truncation` does the
-        same in steps.
-        """
-        if offset >= self.log_end_offset:
-            return False
-        from barnabas.storage.recover import truncation  # rarely needed, and imports take time at the start
-
-        truncation.truncate_in_place(self, offset)
-        return True
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all data and continue at `offset` (R24). For the caller as `truncate_to`."""
-        from barnabas.storage.recover import truncation
-
-        truncation.truncate_in_place(self, offset, fully=True)
-
     def skip_to(self, offset: int) -> None:
         """Move the log end forward to `offset`, the next that there is in the leader's log."""
         self.log_end_offset = self.producers.end_offset = offset
@@ -495,8 +473,7 @@ class Log(LocalLog):
         self._high_watermark = min(self._high_watermark, offset)
         self._reader.forget()
         self._truncations += 1
-        self._dir_version += 1
-        self._changed = True
+        self._directory_changes()
 
     def start_again_at(self, offset: int) -> None:
         """The log is empty and begins and ends at `offset` now (`storage.recover.truncation`)."""
