@@ -14,12 +14,13 @@ transaction is completed after all its markers.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from barnabas.broker.coordinators.markers import Marker
+    from collections.abc import Callable, Iterable, Sequence
+
+    from barnabas.broker.coordinators.markers import Marker, MarkerWriter
     from barnabas.broker.coordinators.shard import Shard
-    from barnabas.broker.coordinators.transactions import TransactionCoordinators
     from barnabas.broker.event_loop.loop import Loop
     from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.transactions.coordinator import TransactionCoordinator
@@ -28,6 +29,52 @@ if TYPE_CHECKING:
 
 MOST_MARKERS: Final = 200
 """How many markers are gathered at most, so that the end of a turn stays short; 16 KB if all are of one partition."""
+
+
+class Coordinators(Protocol):
+    """The part of `TransactionCoordinators` that writes and reports markers, documented there."""
+
+    @property
+    def markers(self) -> MarkerWriter: ...
+
+    def is_current(self, shard: Shard[TransactionCoordinator]) -> bool: ...
+
+    def write_markers(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        partitions: Sequence[TopicPartition],
+        write_here: Callable[[TopicPartition, int], bool],
+    ) -> list[TopicPartition]: ...
+
+    def marker_of(self, shard: Shard[TransactionCoordinator], markers: Markers) -> Marker: ...
+
+    def leader(self, target: TopicPartition) -> Partition: ...
+
+    def is_late(self, error: Exception) -> bool: ...
+
+    def marker_failed(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        target: TopicPartition,
+        attempt: int,
+        error: Exception,
+    ) -> bool: ...
+
+    def is_marked(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        target: TopicPartition,
+        attempt: int,
+        partition: Partition,
+        offset: int,
+    ) -> bool: ...
+
+    def report(
+        self, shard: Shard[TransactionCoordinator], marked: Iterable[tuple[Markers, Iterable[TopicPartition]]]
+    ) -> None: ...
 
 
 class _Ended(NamedTuple):
@@ -51,7 +98,7 @@ class GatheredMarkers:
 
     __slots__ = ("_coordinators", "_count", "_ended", "_loop", "_writing")
 
-    def __init__(self, coordinators: TransactionCoordinators, loop: Loop) -> None:
+    def __init__(self, coordinators: Coordinators, loop: Loop) -> None:
         self._coordinators = coordinators
         self._loop = loop
         self._ended: list[_Ended] = []
