@@ -24,6 +24,7 @@ from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.producer import Producer
 from barnabas.client.records.record_json import ParsedRecord
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 from barnabas.terminal.progress import progress
 from barnabas.terminal.suggestion import suggestion
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -80,7 +81,7 @@ class Run:
         count = self.producer.open(topic)
         if isinstance(known, KafkaError) and known.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self.quiet:
             others = [other.name or "" for other in list_topics(cluster) if other.name != topic]
-            note(f"created topic {topic} with {count} partition{'s'[: count != 1]}{suggestion(topic, others)}")
+            note(f"created topic {topic} with {count} {plural('partition', count)}{suggestion(topic, others)}")
         return count
 
     # --- sending
@@ -185,7 +186,7 @@ class Run:
 
 
 def _records(count: int) -> str:
-    return f"{count} record{'s'[: count != 1]}"
+    return f"{count} {plural('record', count)}"
 
 
 def _is_readable(source: BinaryIO) -> bool:

@@ -12,6 +12,7 @@ from barnabas.client.admin.topics import create_topic, delete_topics, describe_t
 from barnabas.client.cluster import Cluster
 from barnabas.client.groups.views import groups_reading
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -71,10 +72,10 @@ def create(
             wait_for_topic(cluster, name)
         count = created.num_partitions
         done = "would create" if dry_run else "created"
-        click.echo(f"{done} topic {name}" + (f" with {count} partition{'s'[: count != 1]}" if count > 0 else ""))
+        click.echo(f"{done} topic {name}" + (f" with {count} {plural('partition', count)}" if count > 0 else ""))
         copies = created.replication_factor
         if replicas is not None and 0 < copies < replicas:
-            note(f"topic {name} has {copies} replica{'s'[: copies != 1]}, not {replicas}: there are no more brokers")
+            note(f"topic {name} has {copies} {plural('replica', copies)}, not {replicas}: there are no more brokers")
 
 
 @click.command()
@@ -126,7 +127,7 @@ def add_partitions(
         after = total if total is not None else before + (number or 0)
         admin.add_partitions(cluster, {name: after}, validate_only=dry_run)
         would = "would have" if dry_run else "has"
-        click.echo(f"topic {name} {would} {after} partition{'s'[: after != 1]}, {after - before} more than before")
+        click.echo(f"topic {name} {would} {after} {plural('partition', after)}, {after - before} more than before")
 
 
 @click.command()
@@ -150,7 +151,7 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> 
         why = "the brokers keep their own state in"
     rest = " with all records" + (", which are the brokers' own" if internal else "")
     for name, groups in groups_reading(cluster, existing).items():
-        note(f"topic {name} is being read by group{'s'[: len(groups) != 1]} {', '.join(groups)}")
+        note(f"topic {name} is being read by {plural('group', len(groups))} {', '.join(groups)}")
     confirm("Delete", "topic", existing, yes=yes, why=why, rest=rest)
     for name in existing:
         delete_topics(cluster, [name])

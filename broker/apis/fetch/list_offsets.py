@@ -91,15 +91,18 @@ def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, 
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
         for partition in topic.partitions:
-            (repeated if (topic.name, partition.partition_index) in seen else seen).add(
-                (topic.name, partition.partition_index)
-            )
-    topics = []
+            key = (topic.name, partition.partition_index)
+            (repeated if key in seen else seen).add(key)
+    results_of: dict[str, list[ListOffsetsPartitionResponse]] = {}
+    answered: set[tuple[str, int]] = set()
     budget = LookupBudget()
     refused = refused_topics(ctx, Operation.DESCRIBE, [topic.name for topic in request.topics])
     for topic in request.topics:
-        results = []
+        results = results_of.setdefault(topic.name, [])
         for partition in topic.partitions:
+            if (topic.name, partition.partition_index) in answered:
+                continue  # one answer, INVALID_REQUEST, for a partition that is named twice
+            answered.add((topic.name, partition.partition_index))
             yield from budget.spend(PARTITION_UNITS)
             if topic.name in refused:
                 results.append(_failed(partition.partition_index, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
@@ -107,8 +110,9 @@ def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, 
                 results.append(_failed(partition.partition_index, ErrorCode.INVALID_REQUEST))
             else:
                 results.append((yield from _look_up(ctx, request, topic.name, partition, budget)))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=results))
-    return ListOffsetsResponse(topics=topics)
+    return ListOffsetsResponse(
+        topics=[ListOffsetsTopicResponse(name=name, partitions=results) for name, results in results_of.items()]
+    )
 
 
 def _look_up(

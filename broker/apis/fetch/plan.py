@@ -193,7 +193,7 @@ class FetchPlan:
         try:
             if self.refused and key[0] in self.refused:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            data = self._read_one(attempt, key, requested)
+            data = self._read_one(attempt, key, requested, self.find(requested))
         except Exception as error:
             data = self._failed(requested, error)
         size = len(data.records)  # type: ignore[arg-type]
@@ -207,8 +207,8 @@ class FetchPlan:
     def _failed(self, requested: FetchPartition, error: Exception) -> FetchResponsePartitionData:
         """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
         if self.broker.meter is not None:
-            found = self.broker.partitions.find(requested.topic, requested.index)
-            self.broker.meter.failed_fetch(found, int(error_code_of(error)))
+            partition = self.broker.partitions.find(requested.topic, requested.index)
+            self.broker.meter.failed_fetch(partition, int(error_code_of(error)))
         if self.names_leaders and isinstance(error, KafkaError) and error.code in MOVED:
             return self._moved(requested, error.code)
         if self.session is not None and isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_ID:
@@ -249,8 +249,9 @@ class FetchPlan:
         topic = requested.topic_id if self.uses_topic_ids else requested.topic
         return self.broker.partitions.get(topic, requested.index)
 
-    def _read_one(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> FetchResponsePartitionData:
-        partition = self.find(requested)
+    def _read_one(
+        self, attempt: Attempt, key: PartitionKey, requested: FetchPartition, partition: Partition
+    ) -> FetchResponsePartitionData:
         partition.check_epoch(requested.current_leader_epoch)
         if partition.has_peers:
             preferred = self._check_peers(partition, requested)
@@ -282,9 +283,9 @@ class FetchPlan:
                 self.cold[key] = cold.lookup
         if read is not None:
             if read.slice is not None:
-                records = read.slice
-                if read.end_offset < limit and records.length < max_bytes:
+                if read.end_offset < limit and read.slice.length < max_bytes:
                     attempt.is_final = True  # the segment ends here: waiting would not make it longer
+                records = read.slice.read() if read.slice.is_in_memory else read.slice
             if self.is_committed:
                 aborted = [
                     AbortedTransaction(producer_id=ended.producer_id, first_offset=ended.first_offset)

@@ -218,10 +218,14 @@ class FetchSessions:
         if not session.partitions:
             self.close(session.session_id)
             return None
+        self.advance(session, now)
+        return session
+
+    def advance(self, session: FetchSession, now: float) -> None:
+        """A request of the session is served: the next one has the next epoch."""
         session.last_used = now
         self._sessions.move_to_end(session.session_id)
         session.epoch = session.epoch + 1 if session.epoch < _MAX_EPOCH else 1
-        return session
 
     def create(
         self, partitions: dict[PartitionKey, FetchPartition], *, uses_topic_ids: bool, replica_id: int, now: float

@@ -298,10 +298,6 @@ def test_records_of_a_transaction_need_a_transactional_id(memory: MemoryBroker, 
 def test_a_failing_disk_is_an_error_and_the_broker_continues(memory: MemoryBroker, client: Client, monkeypatch) -> None:
     log = memory.broker.partitions.get("t", 0).log
 
-    class Full:
-        def __getattr__(self, name: str):
-            return getattr(log.files, name)
-
     def no_space(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
