@@ -61,7 +61,7 @@ _FLEXIBLE_RESPONSE_HEADER = Struct(">iib")
 class Dispatcher:
     """Serves the requests of all connections of one kind of listener."""
 
-    __slots__ = ("_admits", "_broker", "_countdown", "_few_elements", "_max_elements", "_routes", "_small")
+    __slots__ = ("_admits", "_broker", "_countdown", "_few_elements", "_known", "_max_elements", "_routes", "_small")
 
     def __init__(self, broker: Broker, listener: str = BROKER, routes: Routes | None = None) -> None:
         """`listener` is the kind of listener: `registry.BROKER`, `CONTROLLER` or `FORWARDING`.
@@ -70,6 +70,7 @@ class Dispatcher:
         """
         self._broker = broker
         self._routes = routes or ROUTES[listener]
+        self._known = self._routes.known.get
         self._max_elements = broker.config[REQUEST_MAX_ELEMENTS]
         self._few_elements = min(FEW_ELEMENTS, self._max_elements)
         self._small = min(LARGE_REQUEST_BYTES, self._max_elements)  # a request of fewer bytes has fewer elements
@@ -89,7 +90,7 @@ class Dispatcher:
             api_key, api_version, correlation_id, client_id_size = _REQUEST_HEADER.unpack_from(frame)
         except Exception:
             raise ProtocolError("a request shorter than its header") from None
-        route = self._routes.known.get(api_key << 16 | api_version)
+        route = self._known(api_key << 16 | api_version)
         if route is None:
             route, frame, client_id_size = _new_route(self._routes, frame)
         if (countdown := self._countdown) is not None:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log import Log
     from barnabas.wire.types import Chunk
 
+FIRST_VERSION_WITH_START_OFFSET: Final = 5
 FIRST_VERSION_WITH_SESSIONS: Final = 7
 FIRST_VERSION_WITH_EPOCHS: Final = 9
 FIRST_FLEXIBLE_VERSION: Final = 12
@@ -59,6 +60,7 @@ _READ: Final = int(Operation.READ)  # a plain number is found faster
 _EPOCH: Final = Struct(">i")
 _OFFSET: Final = Struct(">q")
 _OFFSETS: Final = Struct(">qqq")
+_TWO_OFFSETS: Final = Struct(">qq")
 _SAMPLE_OFFSETS: Final = (0x1122334455667788, 0x2233445566778811, 0x3344556677881122)
 _SAMPLE_RECORDS: Final = b"\x99records\x99"
 _BEFORE_EPOCH: Final = Struct(">iiibi").size  # max wait, min bytes, max bytes, isolation level, session id
@@ -71,6 +73,7 @@ class KnownFetch:
     """What a prefix says, and the responses to it."""
 
     __slots__ = (
+        "_has_start",
         "_head",
         "_middle",
         "_pack",
@@ -103,10 +106,11 @@ class KnownFetch:
         self.rack_id = request.rack_id
         is_flexible = version >= FIRST_FLEXIBLE_VERSION
         self._write_length: Callable[[int], bytes] = _flexible_length if is_flexible else _EPOCH.pack
+        self._has_start = version >= FIRST_VERSION_WITH_START_OFFSET
         self._head, self._middle, self._tail = self._around_the_records(version)
         if is_flexible:
             self._head = b"\0" + self._head  # the header's tagged fields
-        layout = Struct(f">ii{len(self._head)}sqqq{len(self._middle)}s")
+        layout = Struct(f">ii{len(self._head)}s{'qqq' if self._has_start else 'qq'}{len(self._middle)}s")
         self._size = layout.size - 4 + len(self._tail)
         self._pack = layout.pack
 
@@ -124,7 +128,11 @@ class KnownFetch:
         topic = self._request.topics[0]
         answers = FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=[data])
         response = FetchResponse(session_id=self.session_id, responses=[answers])
-        head, _, rest = _joined(FetchResponse.codec(version).build(response)).partition(_OFFSETS.pack(*_SAMPLE_OFFSETS))
+        if self._has_start:
+            offsets = _OFFSETS.pack(*_SAMPLE_OFFSETS)
+        else:
+            offsets = _TWO_OFFSETS.pack(high_watermark, last_stable_offset)
+        head, _, rest = _joined(FetchResponse.codec(version).build(response)).partition(offsets)
         middle, _, tail = rest.partition(self._write_length(len(_SAMPLE_RECORDS)) + _SAMPLE_RECORDS)
         return head, middle, tail
 
@@ -162,15 +170,9 @@ class KnownFetch:
         """The frame of the response; b"" if its pieces are in the connection's output already."""
         size = len(records)
         length = self._write_length(size)
-        head = self._pack(
-            self._size + len(length) + size,
-            correlation_id,
-            self._head,
-            log.high_watermark,
-            log.last_stable_offset,
-            log.log_start_offset,
-            self._middle,
-        )
+        end = log.high_watermark, log.last_stable_offset
+        offsets = (*end, log.log_start_offset) if self._has_start else end
+        head = self._pack(self._size + len(length) + size, correlation_id, self._head, *offsets, self._middle)
         if size < SMALL_SLICE_BYTES and type(records) is memoryview:
             return b"".join((head, length, records, self._tail))
         pieces: list[Chunk] = [head + length, records, self._tail] if self._tail else [head + length, records]
@@ -190,7 +192,7 @@ def _joined(chunks: list[Chunk]) -> bytes:
 class UsualFetches:
     """Serves the usual requests of one version of Fetch."""
 
-    __slots__ = ("_epoch_at", "_known", "_version")
+    __slots__ = ("_epoch_at", "_known", "_topics_at", "_version")
 
     def __init__(self, version: int, bound: Bound = BOUND) -> None:
         self._version = version
@@ -200,6 +202,9 @@ class UsualFetches:
             self._epoch_at += 4  # the id of the replica
         if version >= FIRST_FLEXIBLE_VERSION:
             self._epoch_at += 1  # the header's tagged fields
+        self._topics_at = self._epoch_at + 4
+        if version < FIRST_VERSION_WITH_SESSIONS:
+            self._epoch_at = self._topics_at = _BEFORE_EPOCH  # with the replica's id, without the session's and epoch
 
     def read(self, frame: memoryview, position: int) -> tuple[KnownFetch, int, int] | None:
         """What is known of a frame, its epoch and its offset; None if it is not usual.
@@ -207,7 +212,7 @@ class UsualFetches:
         `position` is the one after the client id.
         """
         epoch_at = position + self._epoch_at
-        at = epoch_at + 4  # the number of topics
+        at = position + self._topics_at  # their number
         try:
             if self._version >= FIRST_VERSION_WITH_TOPIC_IDS:
                 if frame[at] != 2 or frame[at + 17] != 2:
@@ -225,7 +230,8 @@ class UsualFetches:
             known = self._known.get(prefix) or self._known.learned(prefix, frame, position)
             if known is None:
                 return None
-            return known, _EPOCH.unpack_from(frame, epoch_at)[0], _OFFSET.unpack_from(frame, end - 8)[0]
+            epoch = FINAL_EPOCH if at == epoch_at else _EPOCH.unpack_from(frame, epoch_at)[0]
+            return known, epoch, _OFFSET.unpack_from(frame, end - 8)[0]
         except IndexError:
             return None
 
@@ -318,6 +324,6 @@ def _response(
     return known.answer(connection, correlation_id, log, records if in_memory is None else in_memory)
 
 
-def usual_server(version: int) -> ServeUsual | None:
-    """The function that serves the usual requests of a version; None for versions without sessions."""
-    return UsualFetches(version).serve if version >= FIRST_VERSION_WITH_SESSIONS else None
+def usual_server(version: int) -> ServeUsual:
+    """The function that serves the usual requests of a version."""
+    return UsualFetches(version).serve

@@ -1,9 +1,10 @@
 """The usual OffsetCommit: one partition, without metadata; read and answered without message objects.
 
-A member sends the same bytes again and again but for the last 16: the offset, its leader epoch, the empty metadata and
-the empty tagged fields. The bytes before (the *prefix*) are looked up (`known_prefixes`); the response is always the
-same. Any other request, any that is not accepted, and all of a broker with an authorizer take the usual way of all
-requests. The commits of a turn are written as one batch (`coordinators.gathered_commits`).
+A member sends the same bytes again and again but for the last ones (16 in the flexible versions): the offset, its
+leader epoch, the empty metadata and the empty tagged fields. The bytes before (the *prefix*) are looked up
+(`known_prefixes`); the response is always the same. Any other request, any that is not accepted, and all of a broker
+with an authorizer take the usual way of all requests. The commits of a turn are written as one batch
+(`coordinators.gathered_commits`).
 
 Invariant: a prefix is learned only if the codec encodes the parsed request to the same bytes, so a frame that differs
 from it in offset and leader epoch only is the same request but for these.
@@ -35,10 +36,17 @@ FIRST_VERSION_WITH_TOPIC_IDS: Final = 10
 MOST_ELEMENTS: Final = 10
 """The usual request has a topic, a partition and their tagged fields; one with more elements is not parsed for it."""
 
+FIRST_VERSION_WITH_LEADER_EPOCHS: Final = 6
+
+NO_RETENTION: Final = -1
+"""No time of its own after which the offset expires, which a request may have up to version 4."""
+
 _OFFSET: Final = Struct(">qi")  # offset, leader epoch
-_END_BYTES: Final = 16
-_NO_METADATA: Final = (b"\1\0\0\0", b"\0\0\0\0")  # empty or null; then the tagged fields of partition, topic, request
-_FRAME_HEAD: Final = Struct(">iib")  # size, correlation id, tagged fields
+_PLAIN_OFFSET: Final = Struct(">q")
+_FLEXIBLE_END: Final = frozenset({b"\1\0\0\0", b"\0\0\0\0"})
+"""Empty or null metadata, then the tagged fields of partition, topic and request."""
+_PLAIN_END: Final = frozenset({b"\0\0", b"\xff\xff"})
+_FRAME_HEAD: Final = Struct(">ii")  # size, correlation id
 
 
 class KnownCommit:
@@ -67,31 +75,33 @@ class KnownCommit:
     def response(self, correlation_id: int) -> bytes:
         """The frame of the response without an error."""
         body = self._body
-        return _FRAME_HEAD.pack(len(body) + 5, correlation_id, 0) + body
+        return _FRAME_HEAD.pack(len(body) + 4, correlation_id) + body
 
     def failed(self, correlation_id: int, error: ErrorCode) -> bytes:
         """The frame of the response with an error."""
         body = self._encoded(commit_error(self.request, error))
-        return _FRAME_HEAD.pack(len(body) + 5, correlation_id, 0) + body
+        return _FRAME_HEAD.pack(len(body) + 4, correlation_id) + body
 
     def _encoded(self, response: OffsetCommitResponse) -> bytes:
-        return response.encode(self.api_version)
+        tags = b"\0" if self.api_version >= FIRST_FLEXIBLE_VERSION else b""  # of the header
+        return tags + response.encode(self.api_version)
 
 
 def learn(version: int, frame: memoryview, position: int) -> KnownCommit | None:
-    """What the request says whose header ends with its tagged fields at `position`; None if it is not usual."""
+    """What the request says whose client id ends at `position`; None if it is not usual."""
     codec = OffsetCommitRequest.codec(version)
-    if frame[position]:
+    body = position + (version >= FIRST_FLEXIBLE_VERSION)  # the header's tagged fields
+    if body > position and frame[position]:
         return None
     try:
-        request, end = codec.parse_within(frame, position + 1, MOST_ELEMENTS)
+        request, end = codec.parse_within(frame, body, MOST_ELEMENTS)
     except (ProtocolError, IndexError):
         return None
     if end != len(frame) or len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
-    if request.topics[0].partitions[0].committed_metadata:
+    if request.topics[0].partitions[0].committed_metadata or request.retention_time_ms != NO_RETENTION:
         return None
-    if request.encode(version) != frame[position + 1 :]:
+    if request.encode(version) != frame[body:]:
         return None  # it has more than the fields that are known, or another form of a length
     return KnownCommit(request, version)
 
@@ -101,21 +111,31 @@ def usual_commits(version: int, bound: Bound = BOUND) -> KnownPrefixes[KnownComm
     return KnownPrefixes(partial(learn, version), bound)
 
 
-def usual_commit_server(version: int) -> ServeUsual | None:
+def usual_commit_server(version: int) -> ServeUsual:
     """The function that serves the usual requests of a version."""
-    return partial(_serve, usual_commits(version)) if version >= FIRST_FLEXIBLE_VERSION else None
+    return partial(_serve, usual_commits(version), *end_of_usual(version))
+
+
+def end_of_usual(version: int) -> tuple[Struct, frozenset[bytes]]:
+    """How the end of a usual request begins, and what may follow: no metadata."""
+    if version >= FIRST_FLEXIBLE_VERSION:
+        return _OFFSET, _FLEXIBLE_END
+    return _OFFSET if version >= FIRST_VERSION_WITH_LEADER_EPOCHS else _PLAIN_OFFSET, _PLAIN_END
 
 
 def _serve(
     commits: KnownPrefixes[KnownCommit],
+    offset_and_epoch: Struct,
+    ends: frozenset[bytes],
     broker: Broker,
     connection: Connection,
     frame: memoryview,
     position: int,
     correlation_id: int,
 ) -> bytes | None:
-    end = len(frame) - _END_BYTES
-    if end <= position or bytes(frame[-4:]) not in _NO_METADATA or broker.authorizer is not None:
+    last = len(frame) - (4 if ends is _FLEXIBLE_END else 2)
+    end = last - offset_and_epoch.size
+    if end <= position or bytes(frame[last:]) not in ends or broker.authorizer is not None:
         return None
     prefix = bytes(frame[position:end])
     commit = commits.get(prefix) or commits.learned(prefix, frame, position)
@@ -127,7 +147,8 @@ def _serve(
     if topic is None or commit.index not in topic.partitions:
         return None
     commit.named(topic.name, topic.topic_id)
-    offset, leader_epoch = _OFFSET.unpack_from(frame, end)
+    offset, *epoch = offset_and_epoch.unpack_from(frame, end)
+    leader_epoch = epoch[0] if epoch else -1
     try:
         return broker.group_coordinators.commit(commit, topic, offset, leader_epoch, connection, correlation_id)
     except Exception as error:

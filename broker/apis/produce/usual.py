@@ -49,6 +49,7 @@ MOST_ELEMENTS: Final = 10
 
 _LENGTH: Final = Struct(">i")
 _OFFSETS: Final = Struct(">qqq")
+_TWO_OFFSETS: Final = Struct(">qq")
 _FRAME_HEAD: Final = Struct(">ii")  # size, correlation id
 _SAMPLE_OFFSETS: Final = (0x1122334455667788, 0x2233445566778811, 0x3344556677881122)
 _NO_TAGS: Final = b"\0\0\0"  # of the partition, the topic and the request
@@ -99,6 +100,7 @@ class Known:
     """What a prefix says, and the response to it."""
 
     __slots__ = (
+        "_has_start",
         "_head",
         "_pack",
         "_size",
@@ -125,7 +127,8 @@ class Known:
         head, tail = _around_the_offsets(topic, self.index, version)
         if response_header_version(ProduceRequest.api_key, version) >= 1:
             head = b"\0" + head  # the header's tagged fields
-        layout = Struct(f">ii{len(head)}sqqq{len(tail)}s")
+        self._has_start = version >= FIRST_VERSION_WITH_START_OFFSET
+        layout = Struct(f">ii{len(head)}s{'qqq' if self._has_start else 'qq'}{len(tail)}s")
         self._size = layout.size - 4
         self._head = head
         self._tail = tail
@@ -135,6 +138,8 @@ class Known:
         """The frame of the response to a batch that was appended at `offset`, its size included; b"" with acks=0."""
         if not self.acks:
             return b""
+        if not self._has_start:
+            return self._pack(self._size, correlation_id, self._head, offset, append_time_ms, self._tail)
         return self._pack(self._size, correlation_id, self._head, offset, append_time_ms, log_start_offset, self._tail)
 
     def fail(self, connection: Connection, correlation_id: int, response: bytes, error: KafkaError) -> None:
@@ -166,7 +171,11 @@ def _around_the_offsets(topic: TopicProduceData, index: int, version: int) -> tu
     )
     answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[partition_response])
     body = _joined(ProduceResponse.codec(version).build(ProduceResponse(responses=[answers])))
-    head, _, tail = body.partition(_OFFSETS.pack(*_SAMPLE_OFFSETS))
+    if version >= FIRST_VERSION_WITH_START_OFFSET:
+        offsets = _OFFSETS.pack(*_SAMPLE_OFFSETS)
+    else:
+        offsets = _TWO_OFFSETS.pack(base_offset, log_append_time_ms)
+    head, _, tail = body.partition(offsets)
     return head, tail
 
 
@@ -251,6 +260,6 @@ class Usual:
         return Known(request, self._version)
 
 
-def usual_reader(version: int) -> ReadUsual | None:
-    """The function that reads the usual requests of a version; None for versions in which there are none."""
-    return Usual(version).read if version >= FIRST_VERSION_WITH_START_OFFSET else None
+def usual_reader(version: int) -> ReadUsual:
+    """The function that reads the usual requests of a version."""
+    return Usual(version).read

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from barnabas.broker.apis.groups.usual_commit import KnownCommit, usual_commits
+from barnabas.broker.apis.groups.usual_commit import KnownCommit, end_of_usual, usual_commits
 from barnabas.broker.apis.known_prefixes import Bound
 from barnabas.storage.files import Files
 from barnabas.wire.batches.records import iter_batches
@@ -14,7 +14,7 @@ from barnabas.wire.errors import ErrorCode, ProtocolError
 from barnabas.wire.messages.groups import classic_groups as g
 from barnabas.wire.messages.groups import offsets as o
 from tests.support.memory.broker import Client, MemoryBroker
-from tests.support.requests.groups import commit, fetch, heartbeat, stable
+from tests.support.requests.groups import commit, fetch, find, heartbeat, stable
 
 VERSION = 9
 GROUPS = ("g1", "g2", "g3")
@@ -196,57 +196,98 @@ def test_a_topic_that_is_created_again_has_its_own_offsets(memory) -> None:
     assert coordinator.offsets.store.get("g1", "t", 0, topic_id).offset == 6
 
 
+VERSIONS = range(o.OffsetCommitRequest.min_version, o.OffsetCommitRequest.max_version + 1)
+
+
 def frame_of(request: o.OffsetCommitRequest, version: int) -> bytes:
-    return b"\0" + request.encode(version)
+    """The bytes from the end of the client id on."""
+    return (b"\0" if version >= 8 else b"") + request.encode(version)
 
 
-@pytest.mark.parametrize("version", [8, 9, 10])
+def request_of(version: int, topic_id: bytes) -> o.OffsetCommitRequest:
+    request = commit_of("group", 7, 4, "member", topic="t" if version < 10 else "")
+    if version >= 10:
+        request.topics[0].topic_id = topic_id
+    if version < 6:
+        request.topics[0].partitions[0].committed_leader_epoch = -1
+    return request
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_changed_frame_is_read_as_by_the_codec_or_not_at_all(version: int) -> None:
     """Whatever byte changes: what is looked up and the last bytes say what the codec reads."""
     draw = random.Random(SEED + version)
     commits = usual_commits(version, Bound())
-    request = commit_of("group", 7, 4, "member", topic="t" if version < 10 else "")
-    if version >= 10:
-        request.topics[0].topic_id = draw.randbytes(16)
+    offset_and_epoch, ends = end_of_usual(version)
+    request = request_of(version, draw.randbytes(16))
     frame = frame_of(request, version)
-    prefix = frame[:-16]
-    assert commits.learned(prefix, memoryview(frame), 0) is None
-    learned = commits.learned(prefix, memoryview(frame), 0)
+    last = len(frame) - len(next(iter(ends)))
+    at = last - offset_and_epoch.size
+    assert frame[last:] in ends
+    assert commits.learned(frame[:at], memoryview(frame), 0) is None
+    learned = commits.learned(frame[:at], memoryview(frame), 0)
     assert isinstance(learned, KnownCommit)
     for _ in range(3_000):
         changed = bytearray(frame)
         for _ in range(draw.choice((1, 1, 2))):
             changed[draw.randrange(len(changed))] = draw.randrange(256)
-        known = commits.get(bytes(changed[:-16]))
-        if known is None or bytes(changed[-4:]) not in (b"\1\0\0\0", b"\0\0\0\0"):
+        known = commits.get(bytes(changed[:at]))
+        if known is None or bytes(changed[last:]) not in ends:
             continue
         try:
-            parsed = o.OffsetCommitRequest.decode(bytes(changed[1:]), version)
+            parsed = o.OffsetCommitRequest.decode(bytes(changed[int(version >= 8) :]), version)
         except ProtocolError:
             pytest.fail(f"seed {SEED}: {changed.hex()} is no request, but was read")
-        offset = int.from_bytes(changed[-16:-8], "big", signed=True)
-        leader_epoch = int.from_bytes(changed[-8:-4], "big", signed=True)
+        offset, *epoch = offset_and_epoch.unpack_from(changed, at)
         partition = parsed.topics[0].partitions[0]
-        assert (partition.committed_offset, partition.committed_leader_epoch) == (offset, leader_epoch)
+        assert (partition.committed_offset, partition.committed_leader_epoch) == (offset, *(epoch or [-1]))
         assert not partition.committed_metadata
-        partition.committed_offset, partition.committed_leader_epoch, partition.committed_metadata = 7, 3, ""
+        expected = request.topics[0].partitions[0]
+        partition.committed_offset, partition.committed_metadata = 7, ""
+        partition.committed_leader_epoch = expected.committed_leader_epoch
         assert parsed.encode(version) == request.encode(version)
 
 
-@pytest.mark.parametrize("version", [8, 9, 10])
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_a_commit_that_expires_by_itself_is_not_usual(version: int) -> None:
+    commits = usual_commits(version, Bound())
+    request = request_of(version, bytes(16))
+    request.retention_time_ms = 60_000
+    frame = memoryview(frame_of(request, version))
+    for _ in range(3):
+        assert commits.learned(bytes(frame[:-10]), frame, 0) is None
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_the_response_is_the_one_that_the_codec_builds(version: int) -> None:
-    request = commit_of("group", 7, topic="t" if version < 10 else "")
-    if version >= 10:
-        request.topics[0].topic_id = bytes(range(16))
+    request = request_of(version, bytes(range(16)))
     known = KnownCommit(request, version)
+    tags = b"\0" if version >= 8 else b""
     for error in (ErrorCode.NONE, ErrorCode.NOT_COORDINATOR):
         frame = known.failed(77, error) if error else known.response(77)
-        size, body = int.from_bytes(frame[:4], "big"), frame[9:]
-        assert (size, frame[4:9]) == (len(frame) - 4, b"\0\0\0\x4d\0")
-        decoded = o.OffsetCommitResponse.decode(body, version)
+        head = (len(frame) - 4).to_bytes(4, "big") + (77).to_bytes(4, "big") + tags
+        assert frame.startswith(head)
+        decoded = o.OffsetCommitResponse.decode(frame[len(head) :], version)
         assert decoded.topics[0].partitions[0].error_code == error
         assert decoded.topics[0].topic_id == request.topics[0].topic_id
         assert decoded.topics[0].name == request.topics[0].name
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_version_commits_the_offset(memory, version: int) -> None:
+    client, topic_id = memory.client(), memory.broker.image.topics["t"].topic_id
+    find(client, "simple")
+    for offset in (5, 6, 7, 8):
+        request = commit_of("simple", offset, topic="t" if version < 10 else "")
+        if version >= 10:
+            request.topics[0].topic_id = topic_id
+        if version < 6:
+            request.topics[0].partitions[0].committed_leader_epoch = -1
+        response = client.ask(request, version, o.OffsetCommitResponse)
+        assert response.topics[0].partitions[0].error_code == 0
+        (coordinator,) = memory.broker.group_coordinators
+        committed = coordinator.offsets.store.get("simple", "t", 0, topic_id)
+        assert (committed.offset, committed.leader_epoch) == (offset, 3 if version >= 6 else -1)
 
 
 def test_a_client_with_several_connections(memory) -> None:

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from barnabas.broker.apis.known_prefixes import ENTRY_BYTES, MOST_SEEN, Bound, KnownPrefixes
-from barnabas.broker.apis.produce.usual import Known, Usual, UsualProduce, usual_reader
+from barnabas.broker.apis.produce.usual import Known, Usual, UsualProduce
 from barnabas.wire.errors import ProtocolError
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -18,7 +18,7 @@ from barnabas.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-VERSIONS = range(5, ProduceRequest.max_version + 1)
+VERSIONS = range(ProduceRequest.min_version, ProduceRequest.max_version + 1)
 SEED = 4711
 
 
@@ -176,7 +176,3 @@ def test_an_unusual_request_that_is_repeated_is_parsed_once() -> None:
     for _ in range(10):
         assert prefixes.learned(b"prefix", memoryview(b"frame"), 0) is None
     assert parsed == [b"frame"]
-
-
-def test_old_versions_are_read_by_the_codec_only() -> None:
-    assert usual_reader(4) is None

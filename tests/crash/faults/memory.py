@@ -69,7 +69,7 @@ class MemoryFaults:
     @contextmanager
     def installed(self) -> Iterator[None]:
         """Count the allocations of all brokers of this process."""
-        known = {table: table.known for table in ROUTES.values()}
+        known = {table: dict(table.known) for table in ROUTES.values()}
         find, steps, whole = Routes.find, batch_content.decompressed_steps, record_reader.decompress
 
         def counted_route(table: Routes, api_key: int, api_version: int) -> Route:
@@ -96,7 +96,7 @@ class MemoryFaults:
 
         Routes.find = counted_route  # type: ignore[method-assign]
         for table in known:
-            table.known = {}
+            table.known.clear()  # dispatchers hold it
         batch_content.decompressed_steps = timestamps.decompressed_steps = counted_steps  # type: ignore[attr-defined]
         record_reader.decompress = counted_whole  # type: ignore[attr-defined]
         try:
@@ -104,6 +104,7 @@ class MemoryFaults:
         finally:
             Routes.find = find  # type: ignore[method-assign]
             for table, routes in known.items():
-                table.known = routes
+                table.known.clear()
+                table.known.update(routes)
             batch_content.decompressed_steps = timestamps.decompressed_steps = steps  # type: ignore[attr-defined]
             record_reader.decompress = whole  # type: ignore[attr-defined]
