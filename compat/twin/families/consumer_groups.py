@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat.twin.families.group_offsets import group
+from compat.twin.families.group_offsets import group, settled_topic
 from compat.twin.steps import Saved
 from compat.twin.world import World
 
@@ -21,7 +21,7 @@ def _new_member(world: World) -> dict[str, Any]:
         "id": f"{{s}}m{number}",
         "instance": world.mostly(None, "{s}i1", "{s}i2", probability=0.7),
         "epoch": Saved(f"consumer epoch {number}", 0),
-        "topic": world.topic(),
+        "topic": settled_topic(world),
     }
     _members(world).append(member)
     world.notes.setdefault("members", []).append((member["id"], member["epoch"]))
