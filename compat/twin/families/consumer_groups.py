@@ -52,7 +52,7 @@ def _joining(world: World, member: dict[str, Any]) -> dict[str, Any]:
         "subscribed_topic_names": world.mostly(
             [member["topic"].name], [], ["{s}unknown"], None, [member["topic"].name, "{s}unknown"], probability=0.85
         ),
-        "subscribed_topic_regex": world.mostly(None, "{s}t.*", "(", "", probability=0.9),
+        "subscribed_topic_regex": world.mostly(None, "(", "", probability=0.93),  # others are resolved later
         "server_assignor": world.mostly(None, "uniform", "range", "own", "", probability=0.8),
         "topic_partitions": world.mostly([], None, [{"topic_id": bytes(16), "partitions": [0]}], probability=0.93),
     }

@@ -62,7 +62,9 @@ def beat_of(world: World, member: dict[str, Any], epoch: Any) -> None:
         "rack_id": world.mostly(None, "r", "", probability=0.9),
         "subscribed_topic_names": world.mostly([topic], [], None, ["{s}unknown", topic], probability=0.85),
     }
-    world.send("ShareGroupHeartbeat", request, version=1, saves={member["epoch"].name: ("member_epoch",)})
+    world.send(
+        "ShareGroupHeartbeat", request, version=1, saves={member["epoch"].name: ("member_epoch",)}, settle="metadata"
+    )
 
 
 def beat(world: World) -> None:

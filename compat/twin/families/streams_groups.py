@@ -52,7 +52,7 @@ def _topology(world: World, member: dict[str, Any]) -> dict[str, Any]:
         "repartition_sink_topics": [],
     }
     topologies = world.mostly([first], [], [first, first], [first, {**first, "subtopology_id": "1"}], probability=0.8)
-    return {"epoch": world.mostly(0, 1, 5, -1, probability=0.85), "subtopologies": topologies}
+    return {"epoch": world.mostly(0, 1, 5, probability=0.9), "subtopologies": topologies}
 
 
 def join(world: World) -> None:
