@@ -247,9 +247,9 @@ class GroupCoordinator(Coordinator):
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """ListGroups: the groups in one of `states` and of one of `types`, or all; letter case does not matter."""
-        wanted_states = {state.strip().lower() for state in states}
-        wanted_types = {kind.strip().lower() for kind in types}
-        return list(self.listed(wanted_states, wanted_types))
+        state_names = {state.strip().lower() for state in states}
+        type_names = {kind.strip().lower() for kind in types}
+        return list(self.listed(state_names, type_names))
 
     def listed(self, states: Collection[str], types: Collection[str]) -> Iterator[ListedGroup]:
         """As `list_groups`, one by one, with the names of states and types in lower case."""

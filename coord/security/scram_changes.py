@@ -109,9 +109,11 @@ def failed_description(
     request: DescribeUserScramCredentialsRequest, error: KafkaError
 ) -> DescribeUserScramCredentialsResponse:
     """The response with an error for the request and, as in Kafka, a result without a name for each named user."""
-    refused = {"error_code": int(error.code), "error_message": error.message}
-    results = [DescribeUserScramCredentialsResult(user="", **refused) for _ in request.users or ()]
-    return DescribeUserScramCredentialsResponse(results=results, **refused)
+    code, message = int(error.code), error.message
+    results = [
+        DescribeUserScramCredentialsResult(user="", error_code=code, error_message=message) for _ in request.users or ()
+    ]
+    return DescribeUserScramCredentialsResponse(results=results, error_code=code, error_message=message)
 
 
 def failed_alteration(

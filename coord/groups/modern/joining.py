@@ -50,8 +50,8 @@ class Joining(Generic[M, T]):
 
     # ---- what each protocol implements
 
-    def _has_no_more_than_given(self, member: M) -> bool:
-        """Whether the request lists what the member has, and that is no more than it was given."""
+    def _owns_only_assigned(self, member: M) -> bool:
+        """Whether the request lists what the member owns, and all of it is assigned to the member."""
         raise NotImplementedError
 
     def _may_take_over(self, owner: M) -> bool:  # noqa: ARG002 - a protocol looks at it
@@ -119,7 +119,7 @@ class Joining(Generic[M, T]):
         epoch = self._from.member_epoch
         if epoch in (JOIN_EPOCH, member.epoch):
             return
-        if epoch < member.epoch and epoch == member.previous_epoch and self._has_no_more_than_given(member):
+        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_only_assigned(member):
             return
         relation = "greater" if epoch > member.epoch else "smaller"
         raise KafkaError(
