@@ -168,7 +168,6 @@ class Log(LocalLog):
         config = self.config
         if headers is None:
             headers = check_batches(records, config, origin, now_ms)
-        offset = self.log_end_offset
         markers: list[_Marker] = []
         for header in headers:
             if header.producer_id >= 0:
@@ -177,8 +176,37 @@ class Log(LocalLog):
                 repeated = self._check_producer(records, header, origin, markers)
                 if repeated is not None:
                     return _repeated(repeated, self.log_start_offset)
+        return self._append_checked(records, headers, markers, leader_epoch=leader_epoch, now_ms=now_ms, now=now)
+
+    def append_markers(
+        self,
+        records: memoryview,
+        markers: list[tuple[BatchHeader, EndMarker]],
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        now: float,
+    ) -> AppendInfo:
+        """As `append_as_leader`, for the transaction markers of different producers that this process has built."""
+        for header, marker in markers:
+            self.producers.check_marker(header, marker)
+        headers = [header for header, _ in markers]
+        return self._append_checked(records, headers, markers, leader_epoch=leader_epoch, now_ms=now_ms, now=now)
+
+    def _append_checked(
+        self,
+        records: memoryview,
+        headers: list[BatchHeader],
+        markers: list[_Marker],
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        now: float,
+    ) -> AppendInfo:
+        config = self.config
         if len(records) > config.segment_bytes:
             _raise_larger_than_segment(len(records), config)
+        offset = self.log_end_offset
         append_time_ms = now_ms if config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         last_offset = assign_offsets(records, headers, offset, leader_epoch, append_time_ms)
         self.write(records, headers, last_offset, leader_epoch, now, is_marker=bool(markers))

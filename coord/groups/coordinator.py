@@ -119,9 +119,15 @@ class GroupCoordinator(Coordinator):
         """
         return self._known is not None and not self._pending.by_producer and self._known.put(key, value)
 
-    def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, offset: int) -> None:
-        """Hold back a record of an open transaction that is in the log until the transaction's marker (T5, T11)."""
+    def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, at: Moment, offset: int) -> None:
+        """Hold back a record of an open transaction that is in the log until the transaction's marker (T5, T11).
+
+        The group exists from now on: it is listed, and can be deleted with what is held back.
+        """
         self._pending.hold(producer_id, offset, CoordinatorRecord(key, value))
+        about = records.read_key(key)
+        if isinstance(about, OffsetCommitKey) and value is not None and about.group not in self.groups:
+            self.groups[about.group] = ClassicGroup(about.group, at)
 
     def replay_end(self, producer_id: int, at: Moment, *, commit: bool) -> None:
         """Apply the marker that ends the producer's transaction in this partition."""

@@ -100,7 +100,7 @@ class Truncation:
             return
         segments = self.log.segments
         try:
-            segments[segments.floor_index(self.offset)].locate(self.offset, may_wait=False)
+            segments[segments.floor_index(self.offset)].search(self.offset, may_wait=False)
         except NotInMemory as cold:
             yield cold.lookup
         yield from self._rebuild_producers()

@@ -120,7 +120,11 @@ class FrameSplitter:
             return None
         self._start = start + size
         with memoryview(self._buffer) as view:
-            return bytes(view[start : start + size])
+            frame = bytes(view[start : start + size])
+        if self._start == len(self._buffer):  # a frame of 100 MB is not kept twice
+            self._buffer.clear()
+            self._start = 0
+        return frame
 
 
 class Connection:
@@ -146,6 +150,15 @@ class Connection:
     def server(cls, *, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> Connection:
         """The side that sends responses. `max_frame_bytes` is Kafka's socket.request.max.bytes."""
         return cls(False, None, max_frame_bytes)
+
+    @property
+    def max_frame_bytes(self) -> int:
+        """The largest frame that is received; FrameTooLarge for a larger one. It may change between frames."""
+        return self._frames.max_frame_bytes
+
+    @max_frame_bytes.setter
+    def max_frame_bytes(self, size: int) -> None:
+        self._frames.max_frame_bytes = size
 
     @property
     def in_flight(self) -> int:

@@ -20,7 +20,8 @@ from barnabas.console.tables import Page, TableQuery, paged
 from barnabas.wire.errors import KafkaError
 
 NOT_AVAILABLE: Final = (
-    "'barnabas console -b ADDRESS --pipelines DIR' shows the runs of 'barnabas pipeline' whose checkpoints are in DIR."
+    "'barnabas serve --console --pipelines DIR' and 'barnabas console -b ADDRESS --pipelines DIR' show the runs of "
+    "'barnabas pipeline' whose checkpoints are in DIR."
 )
 REASON: Final = "barnabas-reason"
 """The header of a dead letter."""

@@ -11,7 +11,7 @@ import msgspec
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
-from barnabas.client.groups.consumer_groups import delete_group
+from barnabas.client.groups.consumer_groups import delete_group as delete
 from barnabas.client.groups.lags import Lag, lags_of, total_lag
 from barnabas.client.groups.share_states import share_states
 from barnabas.client.groups.streams import describe_streams
@@ -314,7 +314,7 @@ class DeleteGroup:
 
 
 @action("/groups/{group}/delete", summary="Delete a group without members, with its offsets.")
-def delete(cluster: Cluster, form: DeleteGroup) -> Done:
+def delete_group(cluster: Cluster, form: DeleteGroup) -> Done:
     """The broker refuses a group with members."""
-    delete_group(cluster, form.group)
+    delete(cluster, form.group)
     return Done(f"Group {form.group} was deleted.", "/groups")

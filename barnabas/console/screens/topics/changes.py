@@ -161,7 +161,7 @@ class DeleteTopic:
 
 
 @action("/topics/{topic}/delete", summary="Delete a topic with all its records. `confirm` is its name again.")
-def delete(cluster: Cluster, form: DeleteTopic) -> Done:
+def delete_topic(cluster: Cluster, form: DeleteTopic) -> Done:
     """At once."""
     if form.confirm != form.topic:
         raise BadInput(f"confirm: type the name of the topic, {form.topic}, to delete it")
