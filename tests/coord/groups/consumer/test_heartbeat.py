@@ -216,7 +216,7 @@ class TestSharing:
         first, second = Client(driver, "m1", topics=["t", "u"]), Client(driver, "m2", topics=["t", "u"])
         settle(first, second)
         epoch = driver.group().epoch
-        first.topics, first.tells_all = ["u"], True
+        first.topics, first.sends_all = ["u"], True
         settle(first, second)
         assert driver.group().epoch == epoch + 1
         assert {key for key, _ in first.partitions} <= {U}
@@ -227,7 +227,7 @@ class TestSharing:
         settle(*clients)
         assert driver.describe().assignor_name == "uniform"
         for client in clients:
-            client.assignor, client.tells_all = "range", True
+            client.assignor, client.sends_all = "range", True
         epoch = driver.group().epoch
         settle(*clients)
         assert driver.describe().assignor_name == "range"
