@@ -445,28 +445,6 @@ class Log(LocalLog):
         """The producers in the producer state, for DescribeProducers."""
         return list(self.producers.producers.values())
 
-    # --- truncation
-
-    def truncate_to(self, offset: int) -> bool:
-        """Truncate everything at or above `offset`, with indexes, leader epochs and producers (I7). False if nothing.
-
-        Durable on return: truncated data must not reappear behind new records. The caller lowers the checkpointed
-        recovery point first; otherwise a crash in between would look like damage (L2). `recover.truncation` does the
-        same in steps.
-        """
-        if offset >= self.log_end_offset:
-            return False
-        from barnabas.storage.recover import truncation  # rarely needed, and imports take time at the start
-
-        truncation.truncate_in_place(self, offset)
-        return True
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all data and continue at `offset` (R24). For the caller as `truncate_to`."""
-        from barnabas.storage.recover import truncation
-
-        truncation.truncate_in_place(self, offset, fully=True)
-
     def skip_to(self, offset: int) -> None:
         """Move the log end forward to `offset`, the next that there is in the leader's log."""
         self.log_end_offset = self.producers.end_offset = offset

@@ -226,7 +226,7 @@ class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
-class RecordsTooLarge(CorruptRecord):  # noqa: N818 (as the others)
+class RecordsTooLarge(CorruptRecord):
     """Decompressed records are larger than their reader allows."""
 
 

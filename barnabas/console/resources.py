@@ -69,6 +69,11 @@ class Declared:
     """Whether `call.is_gone` is set when the client closes the connection."""
 
     @property
+    def method(self) -> str:
+        """The method of HTTP."""
+        return "POST" if self.kind == "action" else "GET"
+
+    @property
     def needs_cluster(self) -> bool:
         """Whether the function borrows a client."""
         return "cluster" in self.parameters

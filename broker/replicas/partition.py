@@ -296,6 +296,12 @@ class Partition:
             self.committed_bytes.truncated(self.log.log_end_offset)
         self._wake_all()
 
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """As of the log; a leader's epoch is known from when it leads on, as in Kafka, not from its first record."""
+        if epoch == self.leader_epoch and self.is_leader:
+            return epoch, self.log.log_end_offset
+        return self.log.end_offset_for_epoch(epoch)
+
     def append_produced(
         self, records: memoryview, now: float, budget: Budget, *, is_validated: bool = False
     ) -> AppendInfo | UnfinishedCheck:

@@ -186,19 +186,6 @@ class Truncation:
             self.log.leader_epochs.finish_write(self._epochs)
 
 
-def truncate_in_place(log: TruncatedLog, offset: int, *, fully: bool = False) -> None:
-    """Do all steps of a truncation now and wait for the disk; the caller has written the checkpoints."""
-    truncation = Truncation(log, offset, fully=fully)
-    for wait in truncation.prepare():
-        if wait is not None:
-            wait()
-    renamed = truncation.cut()
-    truncation.sync()
-    truncation.finish()
-    for path in renamed:
-        log.files.unlink(path)
-
-
 class _Batches:
     """Reads the batches of a segment in threads, a bounded number at a time."""
 

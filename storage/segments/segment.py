@@ -223,13 +223,6 @@ class Segment(SegmentFiles):
         assert self.known_max_timestamp is not None
         return self.known_max_timestamp
 
-    @property
-    def offset_of_max_timestamp(self) -> int:
-        """The last offset of the first batch with `max_timestamp`."""
-        if self.known_max_timestamp is None:
-            self._read_max_timestamp()
-        return self._offset_of_max_timestamp
-
     def largest_timestamp(self) -> int:
         """The timestamp for retention in ms: `max_timestamp`, or the file's modification time if no record has one.
 

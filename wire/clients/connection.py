@@ -175,11 +175,6 @@ class Connection:
             self._in_flight.append((correlation_id, request.api_key, version))
         return chunks
 
-    @property
-    def last_correlation_id(self) -> int:
-        """The correlation id of the last request."""
-        return (self._next_correlation_id - 1) & MAX_CORRELATION_ID
-
     def send_response(self, response: Message, to: RequestReceived) -> list[Chunk]:
         """The frame of the response to a request, in chunks to send. Errors as `Message.encode`."""
         assert not self._is_client

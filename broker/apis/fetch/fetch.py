@@ -63,7 +63,7 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
             FetchableTopicResponse(
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                partitions=[failed(requested.partition, error.code) for requested in topic.partitions],
+                partitions=[failed(requested.partition, error.code, is_read=False) for requested in topic.partitions],
             )
             for topic in request.topics
         ]

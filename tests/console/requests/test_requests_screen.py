@@ -64,7 +64,7 @@ def test_records_are_shown_by_their_batches(controlled: RunningConsole, traffic:
 
 
 def test_without_the_channel_one_sentence_says_how_to_get_it(console: RunningConsole) -> None:
-    assert "'barnabas serve --console' shows those of its one broker here" in console.text("/requests")
+    assert "'barnabas serve --console' shows them here" in console.text("/requests")
     assert console.json("/requests")["available"] is False
     assert "barnabas serve --console" in console.json("/requests/1", status=404)["error"]
 

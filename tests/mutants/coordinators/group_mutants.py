@@ -95,7 +95,7 @@ GROUPS = (
     Mutant(
         "member-epoch-not-checked",
         "coord/groups/modern/joining.py",
-        "        if epoch < member.epoch and epoch == member.previous_epoch and self._has_no_more_than_given(member)",
+        "        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_only_assigned(member)",
         "        if epoch <= member.epoch",
         "tests/coord/groups/consumer/test_heartbeat.py::TestFencing::test_an_older_epoch_is_fenced",
     ),
@@ -148,8 +148,8 @@ GROUPS = (
     Mutant(
         "static-member-replaced-while-it-lives",
         "coord/groups/modern/joining.py",
-        "            if owner.epoch != STATIC_LEAVE_EPOCH and not self._may_take_over(owner):\n",
-        "            if owner.speaks_classic and not self._may_take_over(owner):\n",
+        "            if not has_left and not self._may_take_over(owner):",
+        "            if owner.speaks_classic and not self._may_take_over(owner):",
         "tests/coord/groups/consumer/test_static_consumers.py::test_an_instance_id_in_use_is_not_released",
     ),
 )

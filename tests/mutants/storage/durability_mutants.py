@@ -119,9 +119,9 @@ DURABILITY = (
     ),
     Mutant(
         "truncated-segment-trusted-after-a-crash",
-        "storage/directories/log_dirs.py",
-        "            log.recovery_point = max(0, offset - 1)\n",
-        "            log.recovery_point = offset\n",
+        "storage/recover/truncation.py",
+        "if self.is_full else max(0, self.offset - 1)\n",
+        "if self.is_full else self.offset\n",
         _CHECKPOINTS + "test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end",
     ),
     Mutant(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -11,6 +11,7 @@ from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import end_offsets, start_offsets
 from barnabas.console.console import Call
+from barnabas.console.failures import unless_unreachable
 from barnabas.console.messages.contents.formats import FORMATS
 from barnabas.console.messages.pages import Page, read_page
 from barnabas.console.messages.starts import NEWEST, format_positions, start_positions
@@ -40,6 +41,9 @@ from barnabas.console.values import BadInput
 # --- the topics to choose from
 
 
+_Offsets = dict[tuple[str, int], int]
+
+
 @dataclass(frozen=True)
 class ReadableTopic:
     """A topic and its records, the offsets between start and end of all partitions."""
@@ -64,6 +68,8 @@ class Choice:
     topics: TablePage[ReadableTopic]
     hidden: int
     """Internal topics that are not shown."""
+    unknown: str = ""
+    """Why the records are not known."""
 
 
 @resource("/messages", template="messages/choose.html", summary="The topics whose messages can be read.")
@@ -77,12 +83,17 @@ def choose_topic(cluster: Cluster, query: ChooseQuery) -> Choice:
     rows = [ReadableTopic(topic.name or "", len(topic.partitions)) for topic in chosen]
     page = paged(rows, query, columns=("name", "partitions"), search=lambda row: row.name, sort="name")
     named = [(row.name, index) for row in page.rows for index in led[row.name]]
-    starts, ends = start_offsets(cluster, named), end_offsets(cluster, named)
+
+    def ask() -> tuple[_Offsets, _Offsets]:
+        return start_offsets(cluster, named), end_offsets(cluster, named)
+
+    nothing: tuple[_Offsets, _Offsets] = ({}, {})
+    (starts, ends), unknown = unless_unreachable(cluster, ask, nothing)
     counts: dict[str, int] = {}
     for (name, index), end in ends.items():
         counts[name] = counts.get(name, 0) + end - starts[name, index]
     counted = page.map(lambda row: ReadableTopic(row.name, row.partitions, counts.get(row.name)))
-    return Choice(counted, len(described) - len(chosen))
+    return Choice(counted, len(described) - len(chosen), unknown)
 
 
 # --- a page of records
@@ -131,6 +142,8 @@ class Messages:
     """Offsets behind the last stable offset: of open transactions, and all that follows them."""
     partitions: int
     formats: list[str]
+    problem: str = ""
+    """What is wrong with the criteria, on a page."""
 
 
 @resource(
@@ -140,7 +153,20 @@ class Messages:
     ends_with_client=True,
 )
 def page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Messages:
-    """Search with `seconds` as the limit of time; `on` goes on behind what was searched."""
+    """Search with `seconds` as the limit of time; `on` goes on behind what was searched.
+
+    A page with wrong criteria has the form with them, to be put right.
+    """
+    try:
+        return _page_of_messages(cluster, query, call)
+    except BadInput as error:
+        if not call.is_page:
+            raise
+        plain = MessagesQuery(topic=query.topic, limit=query.limit)
+        return replace(_page_of_messages(cluster, plain, call), records=[], problem=str(error), older="", newer="")
+
+
+def _page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Messages:
     schemas = schemas_of(call)
     decoders = Decoders.of(schemas, query.key_format, query.value_format)
     matcher = matcher_of(query, decoders, schemas)

@@ -74,9 +74,7 @@ def one_record(cluster: Cluster, query: RecordQuery, call: Call) -> OneRecord:
     decoders = Decoders.of(schemas, query.key_format, query.value_format)
     record, span = read_here(call, cluster, read_record, query.topic, query.partition, query.offset)
     settings = call.settings
-    host = settings.host if ":" not in settings.host else f"[{settings.host}]"
-    scheme = "https" if settings.certificate else "http"
-    made = snippets(record, query.topic, settings.bootstrap, f"{scheme}://{host}:{settings.port}", settings.properties)
+    made = snippets(record, query.topic, settings.bootstrap, call.origin, settings.properties)
     return OneRecord(
         query.topic,
         _shortened(whole_view(record, decoders)),

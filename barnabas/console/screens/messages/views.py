@@ -23,7 +23,6 @@ from barnabas.console.values import BadInput
 
 CONTENT_BYTES = 16 * 1024
 """The longest key or value whose decoded content is in lists of the JSON API."""
-LINE_BYTES = 2000
 """Of a text in a list."""
 LIMIT = 50
 LIMIT_MAX = 1000
