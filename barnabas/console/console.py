@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING
 
 from barnabas.console.clusters import Clusters
@@ -27,7 +28,7 @@ class Console:
         self.clusters = Clusters(settings)
         self.sessions = Sessions()
         self.access = Access(settings, self.sessions)
-        self.messages = MessagesState(settings.schema_files, settings.schema_registry)
+        self.messages = MessagesState(settings)
         self.collectors = Collectors()
         self.control = None if settings.control is None else Control(settings.control)
         """The channel of our broker; None for a cluster that has none."""
@@ -44,10 +45,12 @@ class Console:
         """A log-in has ended: nothing connects as its user any more."""
         self.collectors.forget(session.key)
         self.clusters.forget(session.key)
+        self.messages.processes.end_idle()
 
     def close(self) -> None:
         """End what runs in the background and close connections."""
         self.collectors.close()
+        self.messages.processes.close()
         self.clusters.close()
         self.requests.close()
         if self.control is not None:
@@ -64,6 +67,8 @@ class Call:
     """The console's address as this request has it, such as http://localhost:8080; the guard has checked its host."""
     is_page: bool = False
     """Whether HTML is answered."""
+    is_gone: Event = field(default_factory=Event)
+    """Set when the client has closed the connection, for resources that end with it."""
 
     @property
     def settings(self) -> Settings:

@@ -115,7 +115,15 @@ class Serving:
 
     async def _resource(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:
         query = _query(declared, request)
-        view = await self._run(declared, call, query)
+        if declared.ends_with_client:
+            async with anyio.create_task_group() as watching:
+                watching.start_soon(_watch, request, call)
+                view = await self._thread(_outcome, self._function, declared, call, query)
+                watching.cancel_scope.cancel()
+            if isinstance(view, Exception):
+                raise view
+        else:
+            view = await self._run(declared, call, query)
         if is_api or declared.template is None:
             return _json(view)
         done = _flash_text(request)
@@ -222,6 +230,21 @@ class Serving:
         session = call.session
         with self._console.clusters.borrow(session.key, session.security, declared.timeout_s) as cluster:
             yield chosen | {"cluster": cluster}
+
+
+async def _watch(request: Request, call: Call) -> None:
+    """Say that the client is gone, when it is."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    call.is_gone.set()
+
+
+def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns, or its error: a group of tasks would wrap that."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return error
 
 
 def _query(declared: Declared, request: Request) -> Any:

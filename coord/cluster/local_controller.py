@@ -334,7 +334,7 @@ _MESSAGES: Final = {
 
 
 def _failed_creation(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=error.code, error_message=_message(error), configs=None)
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=_message(error))
 
 
 def _failed_deletion(state: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:

@@ -89,7 +89,7 @@ def serve(arguments: Sequence[str]) -> int:
             from barnabas.cli.serve.secure import check_secure
 
             check_secure(args)
-        options = serve_options(arguments, os.environ)
+        options = _serve_options(args, os.environ)
         if args.check:
             return _check(options)
     except UsageError as error:
@@ -104,7 +104,10 @@ def serve(arguments: Sequence[str]) -> int:
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
     """The options in `arguments`. UsageError, one sentence, when they cannot be understood."""
-    args = _parsed(arguments)
+    return _serve_options(_parsed(arguments), environment)
+
+
+def _serve_options(args: argparse.Namespace, environment: Mapping[str, str]) -> ServeOptions:
     _check_console_options(args)
     for option, value in (("--restart", args.restart), ("--controllers", args.controllers)):
         if value:

@@ -27,7 +27,7 @@ PERIOD_S: Final = 0.5
 CHECK_S: Final = 30.0
 """How often it is checked that its user may still see it, seconds."""
 MAX_NAMES: Final = 5
-WITHOUT: Final = (
+NOT_AVAILABLE: Final = (
     "The requests of clients are told by our broker only: 'barnabas serve --console' shows them here, also with "
     "--brokers N, and 'barnabas console -b ADDRESS --control-file FILE' those of a broker with --control."
 )
@@ -79,7 +79,7 @@ def list_of_requests(cluster: Cluster, call: Call, query: RequestFilter) -> Requ
     """The list as it is now; `/requests/events` goes on with what is new."""
     apis = sorted(api_name(key) for key in ApiKey)
     if not call.console.requests.is_available:
-        return RequestsView(False, WITHOUT, [], [], 0, 0, apis)
+        return RequestsView(False, NOT_AVAILABLE, [], [], 0, 0, apis)
     log, topics = _log(cluster, call)
     rows = _rows(log.newest(), query, topics)
     waiting = [_row(exchange, topics) for exchange in log.waiting if query.selects(exchange, topics)]
@@ -122,7 +122,7 @@ def _row(exchange: Exchange, topics: Topics) -> RequestRow:
 def new_requests(cluster: Cluster, call: Call, query: RequestFilter) -> Iterator[Event | None]:
     """Each event has the rows that are new, the requests that wait, and how many rows were left out."""
     if not call.console.requests.is_available:
-        raise Refused(HTTPStatus.CONFLICT, WITHOUT)
+        raise Refused(HTTPStatus.CONFLICT, NOT_AVAILABLE)
     log, topics = _log(cluster, call)
     checked = monotonic()
     after = log.last_numbers()
@@ -180,7 +180,7 @@ class RequestView:
 def one_request(cluster: Cluster, call: Call, query: RequestQuery) -> RequestView:
     """What is kept of it; the ring forgets."""
     if not call.console.requests.is_available:
-        raise Refused(HTTPStatus.NOT_FOUND, WITHOUT)
+        raise Refused(HTTPStatus.NOT_FOUND, NOT_AVAILABLE)
     log, topics = _log(cluster, call)
     exchange = log.find(query.node, query.number)
     if exchange is None:

@@ -49,7 +49,7 @@ class RequestWatch:
         try:
             listening = bind(HOST, 0, BACKLOG)
         except OSError as error:
-            raise StartError(f"The console cannot be told of requests: {error.strerror}") from error
+            raise StartError(f"The channel for the console's requests cannot listen: {error.strerror}") from error
         port = listening.getsockname()[1]
         self._published = json.dumps({"control": f"http://{HOST}:{port}", "token": self._token})
         if self._file is not None:

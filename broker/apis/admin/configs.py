@@ -94,6 +94,7 @@ def describe_configs(ctx: RequestContext, request: DescribeConfigsRequest) -> De
     results: list[DescribeConfigsResult] = []
     for resource in request.resources:
         error = _access_error(ctx, Operation.DESCRIBE_CONFIGS, resource)
+        resource.configuration_keys = resource.configuration_keys or None  # no keys are all keys, as in Kafka
         if error is not None:
             results.append(
                 DescribeConfigsResult(

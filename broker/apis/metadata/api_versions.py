@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from barnabas.broker.metadata.metadata import Metadata
 
 FIRST_VERSION_WITH_CLIENT_SOFTWARE = 3
+FIRST_VERSION_WITH_NODE = 5
+_NO_NODE = -1
 FIRST_PRODUCE_VERSION_SHOWN = 0
 """Produce is served from version 3, but reported from 0 as in Kafka 4, for older librdkafka (KAFKA-18659)."""
 _FIRST_VERSION, _LAST_VERSION = served_versions(ApiKey.API_VERSIONS)
@@ -76,10 +78,24 @@ def refused(ctx: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResp
         name, version = request.client_software_name, request.client_software_version
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST))
+        error = _error_of_node(ctx, request)
+        if error:
+            return ApiVersionsResponse(error_code=int(error))
         ctx.connection.client_software = (name, version)
     if ctx.connection.authenticator is not None:
         ctx.connection.authenticator.versions_answered()
     return None
+
+
+def _error_of_node(ctx: RequestContext, request: ApiVersionsRequest) -> ErrorCode:
+    """REBOOTSTRAP_REQUIRED for a client that meant another node or cluster; it names both, or none (KIP-1242)."""
+    if ctx.api_version < FIRST_VERSION_WITH_NODE or (request.cluster_id is None and request.node_id == _NO_NODE):
+        return ErrorCode.NONE
+    if request.cluster_id is None or request.node_id == _NO_NODE:
+        return ErrorCode.INVALID_REQUEST
+    if (request.cluster_id, request.node_id) != (ctx.broker.cluster_id, ctx.broker.node_id):
+        return ErrorCode.REBOOTSTRAP_REQUIRED
+    return ErrorCode.NONE
 
 
 def whole_answer(metadata: Metadata, apis: Iterable[ApiKey]) -> ApiVersionsResponse:

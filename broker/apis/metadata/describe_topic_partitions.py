@@ -51,17 +51,20 @@ def describe_topic_partitions(
             if request.topics:  # a description of all topics leaves out refused ones
                 response.topics.append(_refused(name))
             continue
+        if not remaining:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_index)
+            break
         topic = image.topics.get(name)
         if topic is None:
             response.topics.append(
                 DescribeTopicPartitionsResponseTopic(
-                    error_code=int(missing_topic_error(name)), name=name, is_internal=name in INTERNAL_TOPICS
+                    error_code=int(missing_topic_error(name)),
+                    name=name,
+                    is_internal=name in INTERNAL_TOPICS,
+                    topic_authorized_operations=topic_operations(ctx, name, True),
                 )
             )
             continue
-        if not remaining:
-            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first_index)
-            break
         indexes = sorted(index for index in topic.partitions if index >= first_index)
         response.topics.append(_describe_partitions(ctx, view, topic, indexes[:remaining]))
         if len(indexes) > remaining:

@@ -167,7 +167,10 @@ def _answer(
         return _describe(ctx, view, topic, request)
     error = missing_topic_error(requested.name) if failed is None else failed.code
     return MetadataResponseTopic(
-        error_code=int(error), name=requested.name, is_internal=requested.name in INTERNAL_TOPICS
+        error_code=int(error),
+        name=requested.name,
+        is_internal=requested.name in INTERNAL_TOPICS,
+        topic_authorized_operations=topic_operations(ctx, requested.name, request.include_topic_authorized_operations),
     )
 
 

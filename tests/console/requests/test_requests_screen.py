@@ -77,6 +77,7 @@ def test_requests_appear_as_they_happen(controlled: RunningConsole, chromium: Br
     with Cluster(controlled.settings.bootstrap, client_id="later<script>") as cluster:
 
         def has_appeared() -> bool:  # the broker is watched a moment after the page is live
+            cluster.forget(traffic)
             cluster.find_topic(traffic)
             return "later<script>" in chromium.driver.execute_script("return document.body.innerText")
 

@@ -25,6 +25,7 @@ from barnabas.console.pages import number
 from barnabas.console.resources import Done, action, resource, stream
 from barnabas.console.screens.figures import samples
 from barnabas.console.tables import Page, TableQuery, paged
+from barnabas.terminal.plural import plural
 from barnabas.wire.errors import KafkaError
 
 LINES = 8
@@ -198,7 +199,7 @@ def busy(view: GroupView) -> str:
     named = [f"{member.client_id or 'without a client id'} at {member.client_host}" for member in view.members[:3]]
     others = len(view.members) - len(named)
     also = f" and {others} more" if others else ""
-    count = f"{len(view.members)} member{'s'[: len(view.members) != 1]}"
+    count = f"{len(view.members)} {plural('member', len(view.members))}"
     return f"Group {view.group_id} has {count}: {', '.join(named)}{also}. Stop them first."
 
 

@@ -1,0 +1,79 @@
+"""The differences that are allowed, each with its reason. A row that a run of the standard seeds does not use fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A row: where answers may differ and why.
+
+    `condition(request, kafkas, ours)` has the values of the field; without one, any values may differ.
+    """
+
+    api: str
+    path: str
+    """The path of the field, with `*` for parts of it."""
+    reason: str
+    condition: Callable[[Any, Any, Any], bool] | None = None
+
+
+def _only_our_text(_request: Any, kafkas: Any, ours: Any) -> bool:
+    return kafkas is None and isinstance(ours, str)
+
+
+def _exception(_request: Any, kafkas: Any, ours: Any) -> bool:
+    return bool(kafkas == -1 and ours > 0)
+
+
+def _both_texts(_request: Any, kafkas: Any, ours: Any) -> bool:
+    return bool(kafkas and ours)
+
+
+def _one_is_absent(_request: Any, kafkas: Any, ours: Any) -> bool:
+    return ours is None and kafkas == []
+
+
+def _sources(_request: Any, kafkas: Any, ours: Any) -> bool:
+    return bool(kafkas == 3 and ours == 5)
+
+
+def _of_min_insync_replicas(_request: Any, kafkas: Any, _ours: Any) -> bool:
+    return [synonym["name"] for synonym in kafkas] == ["min.insync.replicas"]
+
+
+TABLE: tuple[Allowed, ...] = (
+    Allowed("*", "*.(order)", "Kafka has these lists in the order of its hash maps"),
+    Allowed("Produce", "*.error_message", "we say what is wrong with a batch, Kafka says nothing", _only_our_text),
+    Allowed("*", "*error_code", "an exception in Kafka's handler; we say which value is wrong", _exception),
+    Allowed("DescribeConfigs", "*.documentation", "our own words", _both_texts),
+    Allowed("ApiVersions", ".finalized_features_epoch", "the offset of a metadata log of other records"),
+)
+"""Differences that stay."""
+
+KNOWN: tuple[Allowed, ...] = (
+    Allowed("*", "*configs.config_source", "min.insync.replicas is a config of Kafka's cluster", _sources),
+    Allowed("DescribeConfigs", "*.synonyms.source", "min.insync.replicas is a config of Kafka's cluster", _sources),
+    Allowed("DescribeConfigs", "*.synonyms.(elements)", "the same", _of_min_insync_replicas),
+    Allowed("CreateTopics", ".topics.configs", "a refused topic has null for no configs", _one_is_absent),
+    Allowed("Produce", "*.log_start_offset", "an error has no log start offset", lambda _r, _k, ours: ours == -1),
+    Allowed("ApiVersions", ".finalized_features.(elements)", "eligible.leader.replicas.version is not finalized"),
+    Allowed("ApiVersions", ".supported_features.(elements)", "an old version's features without a minimum of 0"),
+    Allowed("ApiVersions", ".api_keys.(elements)", "STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE is not served"),
+)
+"""Differences that are to be mended: a row that is not used any more has to be removed."""
+
+
+def allowed_by(api: str, path: str, request: Any, kafkas: Any, ours: Any) -> Allowed | None:
+    """The row that allows a difference."""
+    api = api.removeprefix("after: ")
+    for row in (*TABLE, *KNOWN):
+        if not fnmatchcase(api, row.api) or not fnmatchcase(f".{path}", f"*{row.path}"):
+            continue
+        if row.condition is None or row.condition(request, kafkas, ours):
+            return row
+    return None
