@@ -533,6 +533,8 @@ class Server:
 
     def _make_temporary_dir(self) -> str:
         self._temporary_dir = path = self.prepared_dir or make_temporary_dir()
+        text = "[%s id=%d] data is in %s and is deleted at the stop; --data-dir DIR keeps it"
+        logger.info(text, self.name, self.config.node_id, path)
         return path
 
     async def wait_for_stop(self, signals: AsyncIterator[int]) -> None:

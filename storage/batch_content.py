@@ -84,7 +84,12 @@ class Budget:
 
 
 class UnfinishedCheck:
-    """The rest of the validation of a batch that exceeds the budget: done in steps, before the batch is appended."""
+    """The rest of the validation of a batch that exceeds the budget: done in steps, before the batch is appended.
+
+    The steps stay in the event loop. In a thread, two producers of batches of 1.1 MB got more of them through (zstd 21
+    to 30 a second, gzip 6.0 to 6.5), but small requests beside them waited longer: p99 45 to 48 ms beside zstd, 213 to
+    305 beside gzip; without the accelerator 63 to 121 and 55 to 76 (medians of alternating runs, two busy cores).
+    """
 
     __slots__ = ("_source", "steps")
 

@@ -92,7 +92,8 @@ def _sentence(text: str, values: Mapping[str, Any]) -> str:
         reason = where["text"][:1].lower() + where["text"][1:]
         name = where["field"]
         value = values.get(name)
-        return f"{name}: {reason}" + (f", not {value!r}" if isinstance(value, str) and len(value) < 100 else "")
+        is_told = not isinstance(value, str) or len(value) >= 100 or repr(value) in reason
+        return f"{name}: {reason}" + ("" if is_told else f", not {value!r}")
     return text
 
 

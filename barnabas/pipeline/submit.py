@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    # Python searches the program's directory first, and this one has modules named kafka and schema.
+    # spark-submit puts this directory at the head of the path: the one that has the package barnabas takes its place.
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
     sys.argv[1:1] = ["pipeline", "run"]
     runpy.run_module("barnabas", run_name="__main__")

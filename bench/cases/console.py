@@ -344,7 +344,7 @@ def cases(scale: Scale) -> Iterator[Case]:
 
 def groups(scale: Scale, page_cache: Mapping[str, str]) -> list[Group]:
     """The groups; `page_cache` has Barnabas sync as Kafka does."""
-    loop = "closed loop, {} conn."
+    loop = "closed loop, {} conn., {}"
     return [
         Group(
             "Console",
@@ -362,7 +362,7 @@ def groups(scale: Scale, page_cache: Mapping[str, str]) -> list[Group]:
             f"without. Both get {STEADY_RATE:,} messages a second. {PAIRS} pairs a run, in turn.",
             tuple(
                 Case(
-                    loop.format(connections),
+                    loop.format(connections, "beside 50,000 msg/s"),
                     partial(beside_console, connections=connections),
                     {"p99 ms": Goal(1.1)},
                     repeat=PAIRS,
@@ -380,7 +380,7 @@ def groups(scale: Scale, page_cache: Mapping[str, str]) -> list[Group]:
             f"{PAIRS} pairs a run, in turn.",
             (
                 Case(
-                    loop.format(50),
+                    loop.format(50, "metrics"),
                     partial(beside_metrics, connections=50),
                     {"CPU us/op": Goal(1.02)},
                     repeat=PAIRS,

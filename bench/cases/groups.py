@@ -52,16 +52,7 @@ def all_groups(scale: Scale) -> list[Group]:
             warm_up=coordination.warm_up,
         ),
         cluster.group(PAGE_CACHE, coordinator_cases.cases()),
-        Group(
-            "Compaction",
-            "Neither broker syncs before acknowledging; their cleaners check for dirty logs every 100 ms. Topics have "
-            + ", ".join(f"`{key}={value}`" for key, value in compaction.CONFIG.items())
-            + ". MB/s are of input; req/s, p50 and p99 are of the load during it.",
-            tuple(compaction.cases()),
-            barnabas=PAGE_CACHE | CLEANER,
-            kafka=CLEANER,
-            warm_up=compaction.warm_up,
-        ),
+        _compaction(),
         *console.groups(scale, PAGE_CACHE),
         Group(
             "1,000 partitions",
@@ -92,3 +83,16 @@ def all_groups(scale: Scale) -> list[Group]:
             sides=("pipeline", "plain Spark"),
         ),
     ]
+
+
+def _compaction() -> Group:
+    return Group(
+        "Compaction",
+        "Neither broker syncs before acknowledging; their cleaners check for dirty logs every 100 ms. Topics have "
+        + ", ".join(f"`{key}={value}`" for key, value in compaction.CONFIG.items())
+        + ". MB/s are of input; req/s, p50 and p99 are of the load during it.",
+        tuple(compaction.cases()),
+        barnabas=PAGE_CACHE | CLEANER,
+        kafka=CLEANER,
+        warm_up=compaction.warm_up,
+    )

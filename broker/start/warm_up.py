@@ -55,6 +55,7 @@ LATE: Final = (
     "broker.config.group_configs",
     "broker.config.group_limits",
     "broker.coordinators.gathered_commits",
+    "broker.coordinators.gathered_markers",
     "broker.coordinators.latest_offsets",
     "broker.coordinators.remote_markers",
     "broker.coordinators.replay",

@@ -46,7 +46,20 @@ def _of_min_insync_replicas(_request: Any, kafkas: Any, _ours: Any) -> bool:
     return [synonym["name"] for synonym in kafkas] == ["min.insync.replicas"]
 
 
+def _sooner(_request: Any, kafkas: Any, ours: Any) -> bool:
+    return bool(0 < ours < kafkas)
+
+
+def _named_twice(request: Any, kafkas: Any, ours: Any) -> bool:
+    names = next((request[name] for name in ("groups", "group_ids", "groups_names") if request.get(name)), [])
+    names = [name["group_id"] if isinstance(name, dict) else name for name in names]
+    return len(set(names)) < len(names) and not ours and bool(kafkas)
+
+
 TABLE: tuple[Allowed, ...] = (
+    Allowed("*GroupHeartbeat", "heartbeat_interval_ms", "members of a moving group come back sooner", _sooner),
+    Allowed("*Group*", "groups.(elements)", "a group named twice is described once: its cost is bounded", _named_twice),
+    Allowed("OffsetFetch", "groups.(elements)", "a group named twice for all offsets is read once", _named_twice),
     Allowed("*", "*.(order)", "Kafka has these lists in the order of its hash maps"),
     Allowed("Produce", "*.error_message", "we say what is wrong with a batch, Kafka says nothing", _only_our_text),
     Allowed("*", "*error_code", "an exception in Kafka's handler; we say which value is wrong", _exception),

@@ -110,7 +110,7 @@ class Comparison:
             by_key.setdefault(_key_of(other, key), []).append(other)
         pairs, absent = [], []
         for one in kafkas:
-            others = by_key.get(_key_of(one, key))
+            others = by_key.get(self._our_key_of(one, key))
             if others:
                 pairs.append((one, others.pop(0)))
             else:
@@ -119,10 +119,15 @@ class Comparison:
         if absent or extra:
             found.append(Difference(".".join((*path, "(elements)")), absent, extra))
         else:
-            order = [_key_of(one, key) for one in kafkas], [_key_of(other, key) for other in ours]
+            order = [self._our_key_of(one, key) for one in kafkas], [_key_of(other, key) for other in ours]
             found.append(Difference(".".join((*path, "(order)")), *order))
         for one, other in pairs:
             self._walk(path, one, other, found)
+
+    def _our_key_of(self, element: dict[str, Any], key: tuple[str, ...]) -> Any:
+        """The key that an element of Kafka's list has in ours."""
+        values = zip(key, _key_of(element, key), strict=True)
+        return tuple(self.mapping.ours_of(kinds.IDS.get(name, ""), value) for name, value in values)
 
     def _same(self, name: str, kafkas: Any, ours: Any) -> bool:
         kind = kinds.kind_of(name)

@@ -60,6 +60,10 @@ class Mapping:
             return True
         return bool(known == ours)
 
+    def ours_of(self, kind: str, kafkas: Any) -> Any:
+        """Our id for one of Kafka's, or itself if it was not seen before."""
+        return self._forth.get((kind, kafkas), kafkas)
+
 
 def near_now(value: Any) -> bool:
     """Whether it is milliseconds of about now."""

@@ -54,8 +54,7 @@ class ClassicRequests:
         except KafkaError as refused:
             if group is not None:
                 result = Result()
-            unknown = refused.code in (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
-            response = join_error(UNKNOWN_MEMBER_ID if unknown else request.member_id, refused.code)
+            response = join_error(request.member_id, refused.code)
         if response is not None:
             result.reply(ticket, response, lambda error: join_error(UNKNOWN_MEMBER_ID, error))
         return result

@@ -19,7 +19,7 @@ from tests.support.processes.ports import free_port
 from tests.support.processes.server import BarnabasServer, Server
 
 BRIEF = Scale(seconds=0.2, warmup_s=0.1, compact_mb=32)
-BESIDE = {"req/s", "p50 ms", "p99 ms"}
+REQUEST_FIGURES = {"req/s", "p50 ms", "p99 ms"}
 
 
 def _group(**config: str) -> Group:
@@ -49,7 +49,7 @@ def test_starts_are_timed_after_clean_stops_and_after_crashes_without_a_lost_rec
     assert kinds == [clean, killed]
 
 
-def test_a_start_that_lost_records_is_told(tmp_path: Path) -> None:
+def test_a_start_that_lost_records_is_an_error(tmp_path: Path) -> None:
     with _group().server("barnabas", tmp_path) as server:
         topics = thousand.create(target.Target(server), 10)
         missing = {(topic, 0): 1 for topic in topics}
@@ -60,7 +60,7 @@ def test_a_start_that_lost_records_is_told(tmp_path: Path) -> None:
 
 def test_times_are_looked_up_in_as_many_segments_as_the_row_says(served: target.Target) -> None:
     figures = read_by_time(served, BRIEF, segments=12)
-    assert set(figures) == BESIDE
+    assert set(figures) == REQUEST_FIGURES
     assert read_by_time(served, BRIEF, segments=12)["req/s"] > 0, "the topic is not made twice"
 
 
@@ -73,10 +73,10 @@ def test_a_compaction_is_measured_to_its_end(served: target.Target, record_bytes
 
 def test_traffic_lasts_as_long_as_the_compaction(served: target.Target) -> None:
     figures = compaction.under_load(served, BRIEF, record_bytes=1000)
-    assert set(figures) >= BESIDE | {"MB/s"}
+    assert set(figures) >= REQUEST_FIGURES | {"MB/s"}
 
 
-def test_a_log_that_was_not_compacted_is_told(served: target.Target, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_was_not_compacted_is_an_error(served: target.Target, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "_cleaned_to", lambda *_: 1 << 60)
     with pytest.raises(RuntimeError, match="are left after compaction"):
         compaction.alone(served, BRIEF, record_bytes=1000)
@@ -84,7 +84,7 @@ def test_a_log_that_was_not_compacted_is_told(served: target.Target, monkeypatch
 
 def test_synced_requests_are_compared_with_the_disk_itself(served: target.Target) -> None:
     figures = synced.closed_loop(served, BRIEF, connections=3)
-    assert set(figures) == BESIDE | {"p99/sync"}
+    assert set(figures) == REQUEST_FIGURES | {"p99/sync"}
 
 
 def test_the_probe_of_the_disk_leaves_nothing(tmp_path: Path) -> None:

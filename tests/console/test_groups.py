@@ -61,6 +61,9 @@ def test_offsets_are_previewed_and_set_while_the_group_has_no_members(
         "to=group": "value: name the other group",
     }.items():
         assert console.json(f"{page}/offsets?{query}", status=400)["error"] == sentence
+        html = console.html(f"{page}/offsets?{query}")
+        assert 'class="failure" role="alert"' in html
+        assert 'name="value"' in html, "the form stays, so that it can be put right"
 
     member = joined(cluster, group, topic)
     busy = console.json(f"{page}/offsets?to=latest")["busy"]

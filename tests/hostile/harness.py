@@ -82,6 +82,10 @@ class Watched:
                 return int(line.split()[1]) * 1024
         raise KeyError(name)
 
+    def threads(self) -> int:
+        """How many threads the process has."""
+        return len(list(Path(f"/proc/{self.pid}/task").iterdir()))
+
     def forget_peak(self) -> None:
         """Let VmHWM, the peak of the resident memory, begin at the present."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")

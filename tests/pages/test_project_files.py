@@ -42,8 +42,7 @@ def test_commands_of_a_workflow_exist(path: Path) -> None:
         for word in shlex.split(command):
             assert not word.startswith("tests/") or (ROOT / word).exists(), word
     for job in jobs.values():
-        for needed in [job.get("needs", [])]:
-            assert needed == [] or needed in jobs
+        assert job.get("needs") in {None, *jobs}
 
 
 def test_python_versions_of_workflows_and_classifiers_are_those_that_are_allowed() -> None:

@@ -307,6 +307,15 @@ def hostile() -> tuple[Part, ...]:
             is_alone=True,
         ),
         Part(
+            "handshakes",
+            "10,000 handshakes of TLS, whole, half-open and all at once, and what a healthy client notices",
+            'python -m tests.hostile.floods --steps 10000 --listener {turn} "TLS begun" "TLS whole"',
+            (Count("floods", r"^(\d+) floods, "),),
+            200,
+            turns=("SSL", "SASL_SSL"),
+            is_alone=True,
+        ),
+        Part(
             "attacks",
             "every attack after TLS and a log-in",
             "python -m pytest -q tests/hostile/{turn} --listener SASL_SSL",
@@ -390,7 +399,7 @@ def marked() -> list[Part]:
 
 def all_parts() -> list[Part]:
     """Every part; parts that were never run are run in this order."""
-    fuzz, doors, floods, attacks = hostile()
+    fuzz, doors, floods, handshakes, attacks = hostile()
     return [
         CLUSTER_SIMULATIONS[0],
         fuzz,
@@ -402,6 +411,7 @@ def all_parts() -> list[Part]:
         PLANTED_BUGS,
         CLUSTERS[0],
         floods,
+        handshakes,
         attacks,
         doors,
         *CLUSTER_SIMULATIONS[1:],
@@ -445,7 +455,7 @@ FIGURES = (
     Figure("exactly-once transactions", "committed transactions", ("copies", "copies-java")),
     Figure("mutated requests", "mutated", ("fuzz", "fuzz-doors")),
     Figure("absurd requests", "absurd", ("fuzz", "fuzz-doors")),
-    Figure("floods", "floods", ("floods",)),
+    Figure("floods", "floods", ("floods", "handshakes")),
     Figure("planted bugs, caught", "caught", ("planted-bugs", "planted-bugs-sample")),
     Figure("tests for volume, passed", "tests"),
 )

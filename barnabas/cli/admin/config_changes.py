@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 import click
 
+from barnabas.cli.options.duration import seconds_of
 from barnabas.cli.options.parameters import Function, key_values
 from barnabas.client.admin.configs import (
     APPEND,
@@ -22,6 +25,9 @@ from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 from barnabas.wire.errors import KafkaError
 
+_NUMBER: Final = re.compile(r"[+-]?\d+")
+_SIZE: Final = re.compile(r"(\d+(?:\.\d+)?) ?([kKMGT])(i)?B?")
+
 
 def change_options(command: Function) -> Function:
     """`--set`, `--delete`, `--append`, `--subtract` and `--dry-run`."""
@@ -36,6 +42,24 @@ def change_options(command: Function) -> Function:
     return command
 
 
+def config_values(texts: tuple[str, ...], option: str) -> dict[str, str]:
+    """`KEY=VALUE` texts as a dict. Keys in ms take durations (`1d`), keys in bytes sizes (`10MB`, `1GiB`)."""
+    return {key: _in_unit_of(key, value) for key, value in key_values(texts, option).items()}
+
+
+def _in_unit_of(key: str, value: str) -> str:
+    """The number that a key in ms or bytes needs; values of other keys as they are."""
+    if not key.endswith((".ms", ".bytes")) or _NUMBER.fullmatch(value):
+        return value
+    if key.endswith(".ms"):
+        if (seconds := seconds_of(value)) is None:
+            raise click.UsageError(f"{key} is a number of ms or a duration such as 30s, 12h or 7d, not {value!r}")
+        return str(round(seconds * 1000))
+    if (size := _SIZE.fullmatch(value)) is None:
+        raise click.UsageError(f"{key} is a number of bytes or a size such as 10MB or 1GiB, not {value!r}")
+    return str(round(float(size[1]) * (1024 if size[3] else 1000) ** (1 + "kmgt".index(size[2].lower()))))
+
+
 def changes_from(
     set_: tuple[str, ...], delete: tuple[str, ...], append: tuple[str, ...], subtract: tuple[str, ...]
 ) -> list[ConfigChange]:
@@ -47,7 +71,7 @@ def changes_from(
         (subtract, SUBTRACT, "--subtract"),
     ):
         for text in texts:
-            changes += [ConfigChange(key, operation, value) for key, value in key_values((text,), option).items()]
+            changes += [ConfigChange(key, operation, value) for key, value in config_values((text,), option).items()]
     if not changes:
         raise click.UsageError("name a change: --set KEY=VALUE, --delete KEY, --append or --subtract KEY=VALUE")
     keys = [change.key for change in changes]

@@ -87,7 +87,7 @@ def lag(names: tuple[str, ...], lag_over: int | None, regex: bool, cluster: Clus
                 "lag": total_lag(lags),
             }
         )
-    over = [row for row in rows if lag_over is None or int(str(row["lag"])) > lag_over]
+    over = [row for row in rows if lag_over is None or (isinstance(row["lag"], int) and row["lag"] > lag_over)]
     empty = f"no group has a lag of more than {lag_over}" if rows else "no groups"
     show_rows(over, output, columns=("group", "state", "members", "partitions", "lag"), empty=empty)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.options.parameters import cluster_options, yes_option
+from barnabas.cli.options.parameters import cluster_options, consent_option
 from barnabas.cli.options.partitions import named_partitions
 from barnabas.cli.options.patterns import confirm, have_patterns, regex_option
 from barnabas.client.cluster import Cluster
@@ -18,16 +18,16 @@ from barnabas.client.groups.views import group_types, is_share_group
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @regex_option
-@yes_option
+@consent_option
 @cluster_options
 def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete groups without members, with their offsets.
 
-    On a terminal it asks first; -y does not. Patterns need -y without a terminal.
+    It asks first; -y does not, and is needed without a terminal.
     """
     existing = existing_groups(cluster, names, regex=regex)
     group_types(cluster, existing)  # a name that is wrong is reported before anything is deleted
-    why = "the pattern means" if have_patterns(names, regex=regex) else ""
+    why = "the pattern means" if have_patterns(names, regex=regex) else "this deletes all offsets of"
     confirm("Delete", "group", existing, yes=yes, why=why, rest=" with all offsets")
     for name in existing:
         delete_group(cluster, name)

@@ -170,6 +170,11 @@ def yes_option(command: Function) -> Function:
     )(command)
 
 
+def consent_option(command: Function) -> Function:
+    """`-y/--yes` of a command that deletes data: see `barnabas.cli.options.patterns.ask_or_refuse`."""
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")(command)
+
+
 def connect(bootstrap: str, timeout_s: float = 30.0, properties: Mapping[str, str] | None = None) -> Cluster:
     """A client for the cluster; sends nothing yet. A malformed address is a usage error.
 

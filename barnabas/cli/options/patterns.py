@@ -68,18 +68,23 @@ def matching(patterns: Sequence[str], names: Iterable[str], *, regex: bool) -> l
     return [name for name in names if not matchers or any(matches(name) for matches in matchers)]
 
 
-def confirm(action: str, kind: str, names: Sequence[str], *, yes: bool, why: str = "", rest: str = "") -> None:
+def confirm(action: str, kind: str, names: Sequence[str], *, yes: bool, why: str, rest: str = "") -> None:
     """Ask on a terminal before something is done to `names`; `yes` does not ask.
 
-    Where there is no terminal, `why` is the reason for which `yes` is needed (a usage error without it), or empty.
+    Where there is no terminal `yes` is needed, a usage error without it; `why` and the names are the reason.
     """
+    what = f"{kind} {names[0]}" if len(names) == 1 else f"{len(names)} {kind}s ({', '.join(names)})"
+    ask_or_refuse(f"{action} {what}{rest}?", f"{why} {what}", yes=yes)
+
+
+def ask_or_refuse(question: str, why: str, *, yes: bool) -> None:
+    """Ask before data is lost; without a terminal and `yes` it is refused, as a usage error that begins with `why`."""
     from barnabas.terminal.question import ask
     from barnabas.terminal.screen import is_terminal
 
-    what = f"{kind} {names[0]}" if len(names) == 1 else f"{len(names)} {kind}s ({', '.join(names)})"
-    if why and not yes and not is_terminal(sys.stdin):
-        raise click.UsageError(f"{why} {what}; without a terminal to ask on, confirm it with -y")
-    ask(f"{action} {what}{rest}?", yes)
+    if not yes and not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise click.UsageError(f"{why}; without a terminal to ask on, confirm it with -y")
+    ask(question, yes)
 
 
 def _matcher(pattern: str, *, regex: bool) -> Callable[[str], object]:

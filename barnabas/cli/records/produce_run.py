@@ -19,13 +19,15 @@ import click
 
 from barnabas.cli.records.interrupts import Interrupts
 from barnabas.cli.records.produce_input import Input
+from barnabas.client.admin.topics import list_topics, partition_counts
 from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.producer import Producer
 from barnabas.client.records.record_json import ParsedRecord
 from barnabas.terminal.notes import note
 from barnabas.terminal.plural import plural
 from barnabas.terminal.progress import progress
-from barnabas.wire.errors import KafkaError
+from barnabas.terminal.suggestion import suggestion
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 IDLE_WAIT_S = 0.05
 SETTLE_S = 5.0
@@ -53,7 +55,7 @@ class Run:
         started = monotonic()
         producer = self.producer
         self._to_skip = self.skip
-        self._partition_count = producer.open(self.topic)
+        self._partition_count = self._open_topic()
         try:
             with (
                 _progress(self.source, producer, self.quiet) as show,
@@ -71,6 +73,16 @@ class Run:
             self._failed(error)
         if not self.quiet:
             _summary(producer, self.topic, monotonic() - started)
+
+    def _open_topic(self) -> int:
+        """Make the topic ready, and say so if that creates it, as a misspelt name does; its number of partitions."""
+        cluster, topic = self.producer.cluster, self.topic
+        known = partition_counts(cluster, [topic])[topic]
+        count = self.producer.open(topic)
+        if isinstance(known, KafkaError) and known.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self.quiet:
+            others = [other.name or "" for other in list_topics(cluster) if other.name != topic]
+            note(f"created topic {topic} with {count} {plural('partition', count)}{suggestion(topic, others)}")
+        return count
 
     # --- sending
 

@@ -120,6 +120,8 @@ def _serve_options(args: argparse.Namespace, environment: Mapping[str, str]) -> 
         from barnabas.cli.serve.secure import secure
 
         secured = secure(args, keys, environment)
+    else:
+        _warn_if_made_secure(args, keys)
     console = None if args.console is None else _console(args)
     options = ServeOptions(
         sets=keys,
@@ -146,6 +148,19 @@ def _serve_options(args: argparse.Namespace, environment: Mapping[str, str]) -> 
 
         options.companion = _both(host or RequestWatch(), console)
     return options
+
+
+def _warn_if_made_secure(args: argparse.Namespace, keys: Mapping[str, str]) -> None:
+    """Say that data which `--secure` has kept behind users and TLS is served in plaintext now."""
+    data_dir = (keys.get("log.dirs") or keys.get("log.dir") or "").split(",")[0].strip()
+    if args.config or not data_dir or not keys.get("listeners", "PLAINTEXT").startswith("PLAINTEXT"):
+        return
+    folder = f"{os.path.realpath(data_dir)}-secure"  # as `barnabas.tools.secure.folder`, whose imports take time
+    if os.path.isdir(folder):  # noqa: PTH112 - pathlib takes time at the start
+        note(
+            f"barnabas serve: {data_dir} was made with --secure ({folder}), and is served without TLS and users now; "
+            "--secure serves it as before"
+        )
 
 
 def _console(args: argparse.Namespace) -> ConsoleProcess:

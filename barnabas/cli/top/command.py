@@ -96,7 +96,7 @@ def _watch(collector: Collector, clients: _Clients | None) -> None:
     sampled, drawn, next_at = 0, None, 0.0
     with full_screen() as screen:
         while not state.is_done:
-            collector.look()
+            collector.keep_sampling()
             count = collector.wait_for_sample(sampled, 0)
             if count > sampled and not state.is_paused and time.monotonic() >= next_at:
                 began = time.thread_time()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from barnabas.cli.admin.config_changes import alter_resource, change_options, changes_from, show_changes
-from barnabas.cli.options.parameters import cluster_options, key_values, yes_option
+from barnabas.cli.admin.config_changes import alter_resource, change_options, changes_from, config_values, show_changes
+from barnabas.cli.options.parameters import cluster_options, consent_option
 from barnabas.cli.options.patterns import confirm, have_patterns, regex_option, select
 from barnabas.client.admin import topics as admin
 from barnabas.client.admin.topics import create_topic, delete_topics, describe_topics, list_topics, wait_for_topic
 from barnabas.client.cluster import Cluster
+from barnabas.client.groups.views import groups_reading
 from barnabas.terminal.notes import note
 from barnabas.terminal.plural import plural
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -25,7 +26,14 @@ from barnabas.wire.errors import ErrorCode, KafkaError
     metavar="NODE:NODE,...",
     help="The brokers of each partition, leader first: 1:2,2:1 are two partitions with two replicas.",
 )
-@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A topic key; may be repeated.")
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A topic key, as retention.ms=7d; may be repeated.",
+)
 @click.option("--if-not-exists", is_flag=True, help="Do not fail if the topic exists.")
 @click.option("--dry-run", is_flag=True, help="Only have the broker check the topics.")
 @cluster_options
@@ -40,7 +48,7 @@ def create(
     cluster: Cluster,
 ) -> None:
     """Create topics."""
-    settings = key_values(configs, "-c")
+    settings = config_values(configs, "-c")
     placed = [] if assignment is None else _assignment(assignment)
     if placed and (partitions is not None or replicas is not None):
         raise click.UsageError("--replica-assignment says how many partitions and replicas there are; drop -p and -r")
@@ -65,6 +73,9 @@ def create(
         count = created.num_partitions
         done = "would create" if dry_run else "created"
         click.echo(f"{done} topic {name}" + (f" with {count} {plural('partition', count)}" if count > 0 else ""))
+        copies = created.replication_factor
+        if replicas is not None and 0 < copies < replicas:
+            note(f"topic {name} has {copies} {plural('replica', copies)}, not {replicas}: there are no more brokers")
 
 
 @click.command()
@@ -85,7 +96,7 @@ def alter(
     """Change the configuration of topics.
 
     \b
-    barnabas topic alter orders --set retention.ms=86400000
+    barnabas topic alter orders --set retention.ms=1d
     barnabas topic alter 'ord*' --delete retention.ms
     barnabas topic alter orders --append cleanup.policy=compact
     """
@@ -122,20 +133,26 @@ def add_partitions(
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @regex_option
-@yes_option
+@consent_option
 @cluster_options
 def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete topics with all their records.
 
-    On a terminal it asks first; -y does not. Patterns and internal topics need -y without a terminal.
+    It asks first; -y does not, and is needed without a terminal. It names the groups that are reading the topics:
+    their consumers may create them again.
     """
     existing = _existing(cluster, names, regex=regex)
     topics = describe_topics(cluster, existing)  # reports a wrong name before anything is deleted
     internal = any(topic.is_internal for topic in topics)
-    why = "the pattern means" if have_patterns(names, regex=regex) else "the brokers keep their own state in"
-    needed = internal or have_patterns(names, regex=regex)
+    why = "this deletes all records of"
+    if have_patterns(names, regex=regex):
+        why = "the pattern means"
+    elif internal:
+        why = "the brokers keep their own state in"
     rest = " with all records" + (", which are the brokers' own" if internal else "")
-    confirm("Delete", "topic", existing, yes=yes, why=why if needed else "", rest=rest)
+    for name, groups in groups_reading(cluster, existing).items():
+        note(f"topic {name} is being read by {plural('group', len(groups))} {', '.join(groups)}")
+    confirm("Delete", "topic", existing, yes=yes, why=why, rest=rest)
     for name in existing:
         delete_topics(cluster, [name])
         click.echo(f"deleted topic {name}")

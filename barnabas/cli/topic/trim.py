@@ -7,8 +7,9 @@ from typing import NamedTuple
 import click
 
 from barnabas.cli.options.offset_spec import parse_offset_spec
-from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
+from barnabas.cli.options.parameters import cluster_options, consent_option, output_option
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.client.admin.topics import delete_records
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, raise_first
@@ -16,7 +17,6 @@ from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
 from barnabas.client.positions import resolve_offset_specs
 from barnabas.terminal.notes import note
 from barnabas.terminal.plural import plural
-from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
 
 
@@ -42,7 +42,7 @@ class Trim(NamedTuple):
     "--from-file", "path", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Offsets of partitions."
 )
 @click.option("--dry-run", is_flag=True, help="Show the records that would be deleted, without deleting them.")
-@yes_option
+@consent_option
 @cluster_options
 @output_option
 def trim(
@@ -54,6 +54,8 @@ def trim(
     barnabas topic trim orders --to @-7d         # records older than a week
     barnabas topic trim orders:0,2 --to 1500     # before offset 1500 in two partitions
     barnabas topic trim orders --to end -y       # everything, without asking
+
+    It asks first; -y does not, and is needed without a terminal.
 
     FILE has lines TOPIC,PARTITION,OFFSET, or the JSON of kafka-delete-records.sh; offset -1 is the end.
     """
@@ -112,7 +114,8 @@ def _trims(cluster: Cluster, offsets: dict[TopicPartition, int]) -> list[Trim]:
 
 def _confirm(trims: list[Trim], total: int, *, yes: bool) -> None:
     where = [f"{trim.topic}-{trim.partition}" for trim in trims if trim.deleted]
-    ask(f"Delete {total} {plural('offset', total)} of {', '.join(where)}?", yes)
+    what = f"{total} {plural('offset', total)} of {', '.join(where)}"
+    ask_or_refuse(f"Delete {what}?", f"this deletes {what}", yes=yes)
 
 
 def _delete(cluster: Cluster, trims: list[Trim]) -> list[Trim]:

@@ -15,7 +15,10 @@ SHARE = "share"
 
 
 class Lag(NamedTuple):
-    """A partition with a committed offset (of a share group: a start offset) or a member of the group."""
+    """A partition of a topic that the group has an offset of (a share group: a start offset), or that a member reads.
+
+    What is not known is None: the lag of a partition without a committed offset depends on `auto.offset.reset`.
+    """
 
     topic: str
     partition: int
@@ -28,14 +31,14 @@ class Lag(NamedTuple):
 
 
 def lags_of(cluster: Cluster, view: GroupView) -> list[Lag]:
-    """A row for each partition with a committed offset or a member."""
+    """A row for each partition of the topics with a committed offset or a member."""
     readers: dict[TopicPartition, list[MemberView]] = {}
     for member in view.members:
         for partition in member.partitions:
             readers.setdefault(partition, []).append(member)
     committed, known = _committed(cluster, view)
-    partitions = sorted(committed.keys() | readers.keys())
-    ends = _ends(cluster, partitions)
+    ends = _ends(cluster, {topic for topic, _ in committed.keys() | readers.keys()})
+    partitions = sorted(committed.keys() | readers.keys() | ends.keys())
     return [
         Lag(
             *partition,
@@ -50,9 +53,18 @@ def lags_of(cluster: Cluster, view: GroupView) -> list[Lag]:
     ]
 
 
-def total_lag(lags: list[Lag]) -> int:
-    """The sum over the partitions whose lag is known."""
-    return sum(row.lag for row in lags if row.lag is not None)
+def total_lag(lags: list[Lag]) -> int | None:
+    """The sum over the partitions whose lag is known; None if there are only others."""
+    known = [row.lag for row in lags if row.lag is not None]
+    return sum(known) if known or not lags else None
+
+
+def lag_text(lags: list[Lag]) -> str:
+    """The total lag for people: `7`, `unknown`, or `7 and unknown of 2 partitions`."""
+    total, unknown = total_lag(lags), sum(row.lag is None for row in lags)
+    if total is None:
+        return "unknown"
+    return f"{total}" + (f" and unknown of {unknown} {plural('partition', unknown)}" if unknown else "")
 
 
 def headline(view: GroupView, lags: list[Lag]) -> str:
@@ -61,7 +73,7 @@ def headline(view: GroupView, lags: list[Lag]) -> str:
     kind = "" if view.group_type == "classic" else f"{view.group_type} "
     return (
         f"{kind}group {view.group_id}: {view.state}, {members} {plural('member', members)}, "
-        f"assignor {view.assignor or '-'}, total lag {total_lag(lags)}"
+        f"assignor {view.assignor or '-'}, total lag {lag_text(lags)}"
     )
 
 
@@ -75,22 +87,23 @@ def _committed(cluster: Cluster, view: GroupView) -> tuple[dict[TopicPartition, 
 
 
 def _difference(committed: int | None, end: int | None) -> int | None:
-    return None if committed is None or end is None else max(0, end - committed)
+    if committed is None:
+        return 0 if end == 0 else None  # there never was a record
+    return None if end is None else max(0, end - committed)
 
 
-def _ends(cluster: Cluster, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    """The end offset of each partition that exists and has a leader."""
-    names = sorted({name for name, _ in partitions})
-    if not names:
+def _ends(cluster: Cluster, topics: set[str]) -> dict[TopicPartition, int]:
+    """The end offset of each partition of these topics that has a leader."""
+    if not topics:
         return {}
-    response = cluster.retry(lambda deadline: cluster.metadata(names, deadline))
-    led = {
-        (topic.name, part.partition_index)
+    response = cluster.retry(lambda deadline: cluster.metadata(sorted(topics), deadline))
+    led = [
+        (topic.name or "", part.partition_index)
         for topic in response.topics
         for part in topic.partitions
         if part.leader_id >= 0
-    }
-    return end_offsets(cluster, [partition for partition in partitions if partition in led])
+    ]
+    return end_offsets(cluster, led)
 
 
 def _together(texts: list[str]) -> str | None:

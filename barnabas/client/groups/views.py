@@ -15,7 +15,7 @@ from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import NotFound, error_for, no_such, raise_for
 from barnabas.client.groups.consumer_groups import assigned_partitions, describe_group, list_groups
 from barnabas.client.offsets import TopicPartition
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups.classic_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -100,6 +100,19 @@ def has_members(cluster: Cluster, group: str) -> bool:
         return bool(view_group(cluster, group).members)
     except NotFound:
         return False
+
+
+def groups_reading(cluster: Cluster, topics: Collection[str]) -> dict[str, list[str]]:
+    """The groups with a member that reads each of these topics; without the groups that may not be described."""
+    reading: dict[str, list[str]] = {}
+    try:
+        live = [group.group_id for group in list_groups(cluster) if group.group_state not in {"Empty", "Dead"}]
+        for view in view_groups(cluster, live):
+            for topic in sorted({name for member in view.members for name, _ in member.partitions} & set(topics)):
+                reading.setdefault(topic, []).append(view.group_id)
+    except (KafkaError, NotFound):  # not allowed, or a group has ended meanwhile
+        pass
+    return reading
 
 
 def view_group(cluster: Cluster, group: str, kind: str | None = None) -> GroupView:

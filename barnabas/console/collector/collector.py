@@ -71,8 +71,8 @@ class Collector:
 
     # --- for readers
 
-    def look(self) -> None:
-        """Say that somebody looks: starts or continues the sampling."""
+    def keep_sampling(self) -> None:
+        """Start the sampling, or continue it, for `PAUSE_AFTER_S` from now."""
         with self._changed:
             self._looked_at = monotonic()
             if self._thread is None and not self._is_closing:
@@ -91,7 +91,7 @@ class Collector:
 
         `ClientError` with the sentence if the cluster cannot be asked and there are no figures yet.
         """
-        self.look()
+        self.keep_sampling()
         self.wait_for_sample(0, FIRST_S)
         with self.lock:
             if self.failure and not self.figures.brokers:
@@ -220,7 +220,7 @@ class Collectors:
             self._by_user[user] = collector  # the last one was looked at last
         if dropped is not None:
             dropped.close()
-        collector.look()
+        collector.keep_sampling()
         return collector
 
     def forget(self, user: str) -> None:

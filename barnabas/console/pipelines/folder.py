@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import os
 import tomllib
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -187,10 +187,6 @@ def _run(folder: Path, file: Path) -> Run | None:
 
 def _ended(folder: Path, file: Path, last: dict[str, Any], batches: list[dict[str, Any]]) -> Run:
     queries = [query for query in last["queries"].values() if "batches" in query]
-    letters: dict[str, int] = {}
-    for query in queries:
-        for reason, count in query["dead_letters"].items():
-            letters[str(reason)] = letters.get(str(reason), 0) + int(count)
     return Run(
         file=str(file.relative_to(folder)),
         name=str(last["name"]),
@@ -202,15 +198,11 @@ def _ended(folder: Path, file: Path, last: dict[str, Any], batches: list[dict[st
         rows_in=sum(int(query["rows_in"]) for query in queries),
         rows_out=sum(int(query["rows_out"]) for query in queries),
         late=sum(int(query["late"]) for query in queries),
-        dead_letters={reason: count for reason, count in letters.items() if count},
+        dead_letters=_by_reason(query["dead_letters"] for query in queries),
     )
 
 
 def _running(folder: Path, file: Path, batches: list[dict[str, Any]]) -> Run:
-    letters: dict[str, int] = {}
-    for batch in batches:
-        for reason, count in batch["reasons"].items():
-            letters[str(reason)] = letters.get(str(reason), 0) + int(count)
     return Run(
         file=str(file.relative_to(folder)),
         name=str(batches[-1]["query"]).partition(".")[0],
@@ -222,8 +214,16 @@ def _running(folder: Path, file: Path, batches: list[dict[str, Any]]) -> Run:
         rows_in=sum(int(batch["rows_in"]) for batch in batches),
         rows_out=sum(int(batch["rows_out"]) for batch in batches),
         late=sum(int(batch["late"]) for batch in batches),
-        dead_letters={reason: count for reason, count in letters.items() if count},
+        dead_letters=_by_reason(batch["reasons"] for batch in batches),
     )
+
+
+def _by_reason(parts: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """The dead letters of all parts of a run by their reason."""
+    counts: Counter[str] = Counter()
+    for part in parts:
+        counts.update({str(reason): int(count) for reason, count in part.items()})
+    return dict(+counts)
 
 
 def _ms(text: str) -> int:

@@ -1,5 +1,5 @@
 // What pages do beyond HTML: theme, dialogs, shortcuts, times in the reader's zone. Everything works on attributes
-// (data-open, data-open-next, data-close, data-toggle, data-theme-toggle, data-search, data-copy), also on what htmx swaps in.
+// (data-open, data-open-next, data-close, data-back, data-toggle, data-theme-toggle, data-search, data-copy), also on what htmx swaps in.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -22,6 +22,7 @@
     if ((element = at("[data-open-next]"))) element.nextElementSibling.showModal();
     else if ((element = at("[data-open]"))) document.getElementById(element.dataset.open)?.showModal();
     else if ((element = at("[data-close]"))) element.closest("dialog").close();
+    else if (at("[data-back]")) history.back();
     else if (at("[data-theme-toggle]")) switchTheme();
     else if ((element = at("[data-toggle]"))) {
       const isOpen = document.getElementById(element.dataset.toggle).classList.toggle("open");

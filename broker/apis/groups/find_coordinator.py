@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from barnabas.coord.share_state.key import SharePartitionKey
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
+MALFORMED = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+"""Kafka's text of INVALID_REQUEST, here for a type of coordinator that does not exist."""
 _WITHOUT_FORM = (GROUP_KEY, TRANSACTION_KEY)
 FIRST_VERSION_WITH_KEYS = 4
 FIRST_VERSION_WITH_SHARE_KEYS = 6
@@ -113,7 +118,7 @@ def _key_error(ctx: RequestContext, key_type: int, key: str) -> KafkaError | Non
     except KafkaError as refused:
         return refused
     if key_type != SHARE_KEY:
-        return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
+        return KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
     if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
         return KafkaError(ErrorCode.INVALID_REQUEST, "Share coordinators require FindCoordinator version 6.")
     try:

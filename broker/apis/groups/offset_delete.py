@@ -63,7 +63,8 @@ def _split_off_missing(ctx: RequestContext, request: OffsetDeleteRequest) -> Off
             )
             for partition in topic.partitions
         ]
-        response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+        if partitions:  # as Kafka, which does not answer for a topic without any
+            response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
     request.topics = accepted
     return response
 

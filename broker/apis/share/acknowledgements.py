@@ -84,6 +84,8 @@ def acknowledge(
         try:
             if partition.topic_id in refused:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if broker.image.topic_by_id(partition.topic_id) is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
             applied = acknowledgements(batches, may_renew=may_renew)
             live = broker.share_partitions.find(SharePartitionKey(session.group_id, *partition))
             if live is None:
@@ -98,11 +100,11 @@ def acknowledge(
 
 
 def _not_served(broker: Broker, partition: SharedPartition) -> KafkaError:
-    """Why a share partition is not here: no such topic, another broker leads it, or no member has fetched from it."""
+    """Why a share partition is not here: its leader is another broker, or no member has fetched from it."""
     try:
         broker.partitions.get_leader(partition.topic_id, partition.partition)
     except KafkaError as error:
-        if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID):
+        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
             return error
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

@@ -55,10 +55,7 @@ async def share_fetch(ctx: RequestContext, request: ShareFetchRequest) -> ShareF
     check_access(ctx, group_id, ())
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
     if may_renew and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST,
-            "A ShareFetch that renews locks must not fetch: its limits must be 0.",
-        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST)  # what renews locks must not fetch
     acknowledgements = [
         (SharedPartition(topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
         for topic in request.topics

@@ -38,7 +38,7 @@ async def share_group_heartbeat(
     check_group(ctx, Operation.READ, request.group_id)
     check_topics(ctx, Operation.DESCRIBE, set(request.subscribed_topic_names or ()))
     if not 0 < len(request.member_id) <= MAX_MEMBER_ID_LENGTH:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     data = (request.subscribed_topic_names, request.rack_id)
     if request.member_epoch == JOIN_EPOCH or any(data):
         ctx.broker.group_coordinators.admit(request.group_id, request.member_id, *data)

@@ -15,10 +15,17 @@ def _members(world: World) -> list[dict[str, Any]]:
     return members
 
 
+def _new_group(world: World) -> str:
+    """A group of its own: a second member would wait for the first to join again."""
+    name = world.new_name("g")
+    world.notes.setdefault("groups", []).append(name)
+    return name
+
+
 def _new_member(world: World) -> dict[str, Any]:
     number = len(_members(world))
     member = {
-        "group": group(world),
+        "group": group(world) if world.chance(0.3) else _new_group(world),
         "instance": world.mostly(None, "{s}i1", "{s}i2", probability=0.7),
         "id": Saved(f"classic {number}", ""),
         "generation": Saved(f"generation {number}", -1),
@@ -52,7 +59,7 @@ def _identity(world: World, member: dict[str, Any]) -> dict[str, Any]:
 def join(world: World) -> None:
     """A member joins, or joins again; a new one is told its id first."""
     member = _new_member(world) if world.chance(0.3) else _member(world)
-    version = world.pick(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)
+    version = world.pick(1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9)  # v0 has no rebalance timeout: 30 s
     names = world.mostly(["range"], ["range", "roundrobin"], ["own"], [], ["roundrobin"], probability=0.85)
     metadata = _subscription(world, member["topic"])
     identity = _identity(world, member)
@@ -60,7 +67,7 @@ def join(world: World) -> None:
     request = {
         **identity,
         "session_timeout_ms": world.mostly(30_000, 5_999, 6_000, 1_800_001, -1, probability=0.93),
-        "rebalance_timeout_ms": world.mostly(500, 0, 1, -1, probability=0.9),
+        "rebalance_timeout_ms": 1500,
         "protocol_type": world.mostly("consumer", "own", "", probability=0.93),
         "protocols": [{"name": name, "metadata": metadata} for name in names],
         "reason": world.mostly(None, "because", "x" * 256),
@@ -98,7 +105,7 @@ def join_and_sync(world: World) -> None:
     request = {
         **identity,
         "session_timeout_ms": 30_000,
-        "rebalance_timeout_ms": 500,
+        "rebalance_timeout_ms": 1500,
         "protocol_type": "consumer",
         "protocols": [
             {"name": "range", "metadata": b"\0\1" + ConsumerProtocolSubscription(topics=[member["topic"]]).encode(1)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat.twin.families.group_offsets import group
+from compat.twin.families.group_offsets import group, settled_topic
 from compat.twin.steps import Saved
 from compat.twin.world import World
 
@@ -21,7 +21,7 @@ def _new_member(world: World) -> dict[str, Any]:
         "id": f"{{s}}m{number}",
         "instance": world.mostly(None, "{s}i1", "{s}i2", probability=0.7),
         "epoch": Saved(f"consumer epoch {number}", 0),
-        "topic": world.topic(),
+        "topic": settled_topic(world),
     }
     _members(world).append(member)
     world.notes.setdefault("members", []).append((member["id"], member["epoch"]))
@@ -52,7 +52,7 @@ def _joining(world: World, member: dict[str, Any]) -> dict[str, Any]:
         "subscribed_topic_names": world.mostly(
             [member["topic"].name], [], ["{s}unknown"], None, [member["topic"].name, "{s}unknown"], probability=0.85
         ),
-        "subscribed_topic_regex": world.mostly(None, "{s}t.*", "(", "", probability=0.9),
+        "subscribed_topic_regex": world.mostly(None, "(", "", probability=0.93),  # others are resolved later
         "server_assignor": world.mostly(None, "uniform", "range", "own", "", probability=0.8),
         "topic_partitions": world.mostly([], None, [{"topic_id": bytes(16), "partitions": [0]}], probability=0.93),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat.twin.world import World
+from compat.twin.world import Topic, World
 
 
 def group(world: World) -> str:
@@ -13,6 +13,16 @@ def group(world: World) -> str:
     if not names or world.chance(0.12):
         names.append(world.new_name("g"))
     return world.random.choice(names)
+
+
+def settled_topic(world: World) -> Topic:
+    """A topic that Kafka's group coordinator knows too: it hears of one after the partitions have their leaders."""
+    topic = world.topic()
+    settled = world.notes.setdefault("settled topics", [])
+    if (topic.name, topic.generation) not in settled:
+        settled.append((topic.name, topic.generation))
+        world.send("FindCoordinator", {"key": "g", "coordinator_keys": ["g"]}, version=6, settle="metadata")
+    return topic
 
 
 def member(world: World) -> dict[str, Any]:

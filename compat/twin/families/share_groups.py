@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat.twin.families.group_offsets import group
+from compat.twin.families.group_offsets import group, settled_topic
 from compat.twin.families.produce import produce
 from compat.twin.steps import Saved
 from compat.twin.world import Topic, World
@@ -25,7 +25,7 @@ def _new_member(world: World) -> dict[str, Any]:
         "group": world.random.choice(groups),
         "id": f"{{s}}member-{number:03}",
         "epoch": Saved(f"share epoch {number}", 0),
-        "topic": world.topic(),
+        "topic": settled_topic(world),
         "session": 0,
         "connection": f"share {number}",
     }
@@ -62,7 +62,9 @@ def beat_of(world: World, member: dict[str, Any], epoch: Any) -> None:
         "rack_id": world.mostly(None, "r", "", probability=0.9),
         "subscribed_topic_names": world.mostly([topic], [], None, ["{s}unknown", topic], probability=0.85),
     }
-    world.send("ShareGroupHeartbeat", request, version=1, saves={member["epoch"].name: ("member_epoch",)})
+    world.send(
+        "ShareGroupHeartbeat", request, version=1, saves={member["epoch"].name: ("member_epoch",)}, settle="metadata"
+    )
 
 
 def beat(world: World) -> None:

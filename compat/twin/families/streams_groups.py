@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compat.twin.families.group_offsets import group
+from compat.twin.families.group_offsets import group, settled_topic
 from compat.twin.steps import Saved
 from compat.twin.world import World
 
@@ -21,7 +21,7 @@ def _new_member(world: World) -> dict[str, Any]:
         "id": f"{{s}}k{number}",
         "instance": world.mostly(None, "{s}i1", probability=0.8),
         "epoch": Saved(f"streams epoch {number}", 0),
-        "topic": world.topic().name,
+        "topic": settled_topic(world).name,
     }
     _members(world).append(member)
     world.notes.setdefault("members", []).append((member["id"], member["epoch"]))
@@ -52,7 +52,7 @@ def _topology(world: World, member: dict[str, Any]) -> dict[str, Any]:
         "repartition_sink_topics": [],
     }
     topologies = world.mostly([first], [], [first, first], [first, {**first, "subtopology_id": "1"}], probability=0.8)
-    return {"epoch": world.mostly(0, 1, 5, -1, probability=0.85), "subtopologies": topologies}
+    return {"epoch": world.mostly(0, 1, 5, probability=0.9), "subtopologies": topologies}
 
 
 def join(world: World) -> None:

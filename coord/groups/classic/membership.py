@@ -104,6 +104,8 @@ class Membership:
             self._rebalance.drop(group, request.member_id)
             return join_error(UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED)
         if not group.supports(request.protocol_type, protocols):
+            if is_new_group and not result.records:
+                self._groups[group.group_id] = group  # as in Kafka, without a record: an empty group until a restart
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if is_new_group:
             self._create(group, result)

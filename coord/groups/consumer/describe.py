@@ -49,7 +49,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Con
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topics),
-        subscribed_topic_regex=member.subscribed_regex,
+        subscribed_topic_regex=member.subscribed_regex or "",
         assignment=_assignment(has, topics),
         target_assignment=_assignment(group.target.get(member.member_id, {}), topics),
         member_type=CLASSIC_MEMBER if member.speaks_classic else CONSUMER_MEMBER,

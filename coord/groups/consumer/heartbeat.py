@@ -95,16 +95,17 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         before = self._known(member_id)
         outcome = Outcome(before, before)
         member = self._updated(before, context)
-        is_new = before.member_id not in self._members
+        has_other_assignor = False
         has_other_topics = self._record_member(before, member)
         expressions = update_expressions(group, before, member)
         self.records += expressions.records
         self._regexes = expressions.regexes
         outcome.needs_resolving = expressions.needs_resolving
-        if member != before or is_new:
+        if member != before or before.member_id not in self._members:
             self._members = {**self._members, member.member_id: member}
-            is_new |= most_preferred(self._members.values()) != group.preferred_assignor()
-        self._bump_epoch(outcome, has_bump=is_new or has_other_topics or expressions.has_bump)
+            preferred = most_preferred(self._members.values()) or self._default_assignor
+            has_other_assignor = preferred != (group.preferred_assignor() or self._default_assignor)
+        self._bump_epoch(outcome, has_bump=has_other_assignor or has_other_topics or expressions.has_bump)
         target_epoch = self._target_assignment(outcome)
         has_new_subscription = has_other_topics or expressions.has_changed
         outcome.member = self._reconciled(member, target_epoch, changed=has_new_subscription)

@@ -111,7 +111,7 @@ class ShareGroup:
     def validate_delete(self) -> None:
         """KafkaError NON_EMPTY_GROUP while there are members."""
         if self.members:
-            raise KafkaError(ErrorCode.NON_EMPTY_GROUP)
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "The group is not empty.")
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """The records that remove the group."""

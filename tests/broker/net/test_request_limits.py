@@ -29,6 +29,10 @@ def memory(tmp_path: Path) -> Iterator[MemoryBroker]:
     memory.close()
 
 
+def exhausted(*_: object) -> object:
+    raise MemoryError
+
+
 def _commit(topics: int, partitions: int) -> OffsetCommitRequest:
     each = [OffsetCommitRequestPartition(partition_index=index) for index in range(partitions)]
     names = [OffsetCommitRequestTopic(name=f"t{index}", partitions=each) for index in range(topics)]
@@ -81,9 +85,6 @@ def test_tagged_fields_of_header_and_body_count(memory: MemoryBroker) -> None:
 def test_a_request_that_does_not_fit_into_memory_closes_its_connection_only(
     memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def exhausted(*_: object) -> object:
-        raise MemoryError
-
     client = memory.client()
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -102,9 +103,6 @@ def test_a_request_that_does_not_fit_into_memory_closes_its_connection_only(
 def test_a_handler_without_memory_is_answered_and_logged_in_one_line(
     memory: MemoryBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def exhausted(*_: object) -> object:
-        raise MemoryError
-
     route = registry.ROUTES[registry.BROKER].find(ApiKey.OFFSET_COMMIT, 9)
     monkeypatch.setattr(route, "handler", exhausted)
     monkeypatch.setattr(route, "on_error", lambda _, error: OffsetCommitResponse(throttle_time_ms=int(error.code)))

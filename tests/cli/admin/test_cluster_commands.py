@@ -125,7 +125,7 @@ def test_a_topic_with_an_offline_partition_is_described(call) -> None:
         (described,) = call("topic", "describe", "orders", "-b", broker.bootstrap, "-o", "json").ok().json
         assert [(row["leader"], row["end_offset"]) for row in described["partitions"]] == [(1, 7), (1, 7), (None, None)]
     with UnhealthyBroker() as broker:
-        ran = call("topic", "trim", "orders:2", "--to", "end", "-b", broker.bootstrap, "--timeout", "0.3")
+        ran = call("topic", "trim", "-y", "orders:2", "--to", "end", "-b", broker.bootstrap, "--timeout", "0.3")
         assert (ran.code, "orders-2: LEADER_NOT_AVAILABLE: no broker leads the partition" in ran.stderr) == (4, True)
 
 

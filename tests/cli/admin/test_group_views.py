@@ -56,7 +56,7 @@ def test_lists_and_deletion_take_patterns(call, topic, groups) -> None:
     assert call("group", "list", "--state", "Stabel").code == 2
     nothing = call("group", "list", f"{topic}-x*").ok()
     assert nothing.stderr == f"no group matches {topic}-x*\n"
-    misspelt = call("group", "delete", groups[0], f"{groups[1]}x")
+    misspelt = call("group", "delete", "-y", groups[0], f"{groups[1]}x")
     assert (misspelt.code, misspelt.stderr) == (
         3,
         f"barnabas: there is no group '{groups[1]}x'; did you mean {groups[1]}?\n",

@@ -66,7 +66,7 @@ def test_patterns_describe_alter_and_delete(call, topics) -> None:
 
 
 def test_nothing_is_deleted_when_one_name_is_wrong(call, topics) -> None:
-    ran = call("topic", "delete", topics[0], f"{topics[0]}x")
+    ran = call("topic", "delete", "-y", topics[0], f"{topics[0]}x")
     assert (ran.code, ran.stderr) == (3, f"barnabas: there is no topic '{topics[0]}x'; did you mean {topics[0]}?\n")
     assert _names(call("topic", "describe", topics[0], "-o", "json")) == [topics[0]]
 
@@ -165,22 +165,22 @@ def test_trim_to_a_position(call, ten_records, where: str, start: int) -> None:
     assert [(row["before"], row["after"], row["deleted"]) for row in dry.json] == [(0, start, start)]
     assert "dry run" in dry.stderr
     assert _starts(call, ten_records) == [0, 0]
-    call("topic", "trim", f"{ten_records}:0", "--to", where).ok()
+    call("topic", "trim", "-y", f"{ten_records}:0", "--to", where).ok()
     assert _starts(call, ten_records) == [start, 0]
 
 
 def test_trim_beyond_the_end_deletes_nothing(call, ten_records) -> None:
     """An offset after the end would delete every record of the partition: it is more likely a mistake."""
-    ran = call("topic", "trim", ten_records, "--to", "5")
+    ran = call("topic", "trim", "-y", ten_records, "--to", "5")
     assert (ran.code, f"{ten_records}-1 ends at offset 0" in ran.stderr) == (1, True)
-    assert call("topic", "trim", f"{ten_records}:0", "--to", "11").code == 1
+    assert call("topic", "trim", "-y", f"{ten_records}:0", "--to", "11").code == 1
     assert _starts(call, ten_records) == [0, 0]
 
 
 def test_topics_that_cannot_be_trimmed(call, topic) -> None:
     call("topic", "create", topic, "-c", "cleanup.policy=compact").ok()
     call("produce", topic, "-K", ":", stdin="k:v\n").ok()
-    ran = call("topic", "trim", topic, "--to", "end")
+    ran = call("topic", "trim", "-y", topic, "--to", "end")
     assert (ran.code, "POLICY_VIOLATION: the topic's cleanup.policy does not have delete" in ran.stderr) == (1, True)
 
 
@@ -195,13 +195,13 @@ def test_internal_topics_are_not_deleted_by_a_script_that_does_not_say_so(call, 
 def test_trim_from_files(call, ten_records, tmp_path: Path) -> None:
     lines = tmp_path / "offsets.csv"
     lines.write_text(f"# topic, partition, offset\n{ten_records},0,4\n")
-    call("topic", "trim", "--from-file", str(lines)).ok()
+    call("topic", "trim", "-y", "--from-file", str(lines)).ok()
     assert _starts(call, ten_records) == [4, 0]
     document = tmp_path / "offsets.json"
     document.write_text(
         json.dumps({"version": 1, "partitions": [{"topic": ten_records, "partition": 0, "offset": -1}]})
     )
-    call("topic", "trim", "--from-file", str(document)).ok()
+    call("topic", "trim", "-y", "--from-file", str(document)).ok()
     assert _starts(call, ten_records) == [10, 0]
 
 
@@ -218,7 +218,7 @@ def test_trim_from_files(call, ten_records, tmp_path: Path) -> None:
 )
 def test_mistakes_in_files_of_offsets(call, tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "offsets").write_text(text)
-    ran = call("topic", "trim", "--from-file", str(tmp_path / "offsets"))
+    ran = call("topic", "trim", "-y", "--from-file", str(tmp_path / "offsets"))
     assert (ran.code, sentence in ran.stderr, len(ran.stderr.splitlines())) == (2, True, 1)
 
 

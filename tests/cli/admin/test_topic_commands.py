@@ -16,7 +16,9 @@ def test_created_topic_is_listed_described_and_deleted(call, topic) -> None:
     assert [partition["partition"] for partition in described["partitions"]] == [0, 1, 2]
     assert {(part["start_offset"], part["end_offset"]) for part in described["partitions"]} == {(0, 0)}
 
-    assert call("topic", "delete", topic).ok().stdout == f"deleted topic {topic}\n"
+    refused = call("topic", "delete", topic)
+    assert (refused.code, f"this deletes all records of topic {topic};" in refused.stderr) == (2, True)
+    assert call("topic", "delete", "-y", topic).ok().stdout == f"deleted topic {topic}\n"
     assert topic not in {row["topic"] for row in call("topic", "list", "-o", "json").ok().json}
 
 
@@ -33,7 +35,7 @@ def test_several_topics_at_once(call, topic_name) -> None:
     names = [topic_name("a"), topic_name("b")]
     call("topic", "create", *names).ok()
     assert [described["topic"] for described in call("topic", "describe", *names, "-o", "json").ok().json] == names
-    assert call("topic", "delete", *names).ok().lines == [f"deleted topic {name}" for name in names]
+    assert call("topic", "delete", "-y", *names).ok().lines == [f"deleted topic {name}" for name in names]
 
 
 def test_topic_that_exists_is_an_error_unless_that_is_fine(call, topic) -> None:
@@ -47,7 +49,7 @@ def test_topic_that_exists_is_an_error_unless_that_is_fine(call, topic) -> None:
 def test_missing_topic_is_exit_code_3(call, topic) -> None:
     for arguments in (
         ("topic", "describe", topic),
-        ("topic", "delete", topic),
+        ("topic", "delete", "-y", topic),
         ("consume", topic, "-e"),
         ("config", "get", "topic", topic),
         ("config", "set", "topic", topic, "retention.ms=1"),

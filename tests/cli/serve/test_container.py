@@ -145,10 +145,10 @@ def test_health_check_has_room_for_a_slow_machine() -> None:
     assert int(options["start-period"]) >= 60
 
 
-def test_image_is_not_root_and_exposes_kafkas_port() -> None:
+def test_image_is_not_root_and_exposes_its_ports() -> None:
     image = Image()
     assert image.one("USER") == "barnabas"
-    assert image.one("EXPOSE").split() == ["9092", "19092"]
+    assert image.one("EXPOSE").split() == ["9092", "19092", "8080"], "Kafka's ports, and the console's"
     order = [instruction for instruction, _ in image.instructions]
     assert order.index("RUN") < order.index("USER")
     assert "--owner=barnabas" in image.one("RUN"), "the volume belongs to the user who writes it"

@@ -32,7 +32,7 @@ def wait_until(collector: Collector, holds: Callable[[Figures], bool]) -> None:
     """Wait for samples until the figures are so."""
     count, give_up_at = 0, time.monotonic() + HANGS_S
     while True:
-        collector.look()
+        collector.keep_sampling()
         count = collector.wait_for_sample(count, HANGS_S)
         with collector.lock:
             if holds(collector.figures):
@@ -77,7 +77,7 @@ def test_figures_of_a_broker_arrive_and_follow_what_happens(broker, topic_name) 
 
 def test_without_a_broker_there_is_a_sentence_and_nobody_waits() -> None:
     with collecting(f"127.0.0.1:{free_port()}") as collector:
-        collector.look()
+        collector.keep_sampling()
         assert collector.wait_for_sample(0, HANGS_S) == 0
         assert "no broker answers" in collector.failure
 

@@ -60,7 +60,18 @@ def sample(hint: Any) -> Any:
     ]
 
 
-def test_read_only_refuses_every_change_and_shows_no_form() -> None:
+def test_a_read_only_console_shows_no_form_of_a_change(console: RunningConsole, topic: str) -> None:
+    console.act("/new-topic", name=topic)
+    bootstrap = console.settings.bootstrap
+    with running_console(bootstrap, read_only=True) as read_only:
+        pages = [each.path for each in declarations() if each.template is not None and "{" not in each.path]
+        for path in [*pages, f"/topics/{topic}", f"/messages/{topic}", f"/configs/topic/{topic}?edit=retention.ms"]:
+            html = read_only.client.get(path).text
+            assert ("read-only" in html, 'method="post"' in html) == (True, False), path
+        assert read_only.client.get(f"/topics/{topic}").text.count("<dialog") == 1, "the keyboard shortcuts only"
+
+
+def test_read_only_refuses_every_change() -> None:
     with running_console(NO_BROKER, read_only=True) as console:
         headers = {"x-csrf-token": console.client.get("/api/session").json()["csrf_token"]}
         for declared in ACTIONS:

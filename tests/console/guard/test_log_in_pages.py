@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -45,7 +46,12 @@ def _log_in(console: RunningConsole, user: str, password: str, there: str = "/to
 
 def _searching() -> set[psutil.Process]:
     """The processes that search for consoles of this process."""
-    return {child for child in psutil.Process().children() if "reading_process" in " ".join(child.cmdline())}
+    searching = set()
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):  # it has ended meanwhile
+            if "reading_process" in " ".join(child.cmdline()):
+                searching.add(child)
+    return searching
 
 
 def test_a_person_logs_in_acts_as_its_user_and_logs_out(secured_console: RunningConsole) -> None:

@@ -177,11 +177,13 @@ def test_a_hostile_topic_is_text_everywhere(browser: Browser, broker, topic: str
     browser.shows("\\u202egnp.exe")
     browser.shows("<img src=x onerror=alert(1)>{{ 7*7 }}")
     assert len(browser.driver.page_source) < 120_000
-    for anchor in browser.all("a.open"):
+    for anchor in reversed(browser.all("a.open")):  # what opens moves the rows below
         anchor.click()
     wait_for(lambda: len(browser.all(".details .one-record")) == len(HOSTILE), "all records are open")
     browser.check()
-    for offset in range(len(HOSTILE)):
+    for offset, value in enumerate(HOSTILE):
+        if len(value or b"") > 10_000:
+            continue  # it is open above already, and takes seconds to lay out
         browser.open(f"/messages/{topic}/0/{offset}")
         browser.one("#record")
         for form in browser.all("[data-side=value][data-form=text]"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from tests.hostile.floods import FLOODS
 from tests.hostile.floods.report import Outcome, run_flood
@@ -21,6 +22,7 @@ def main() -> int:
     """The command; the exit code is 1 if there are findings."""
     parser = argparse.ArgumentParser(prog="python -m tests.hostile.floods", description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each flood goes on")
+    parser.add_argument("--steps", type=int, help="each flood has so many steps in place of --seconds")
     parser.add_argument("--listener", action="append", help="only this security protocol (may be repeated)")
     parser.add_argument(
         "--kafka", action="store_true", help="also Apache Kafka, without security, for the floods that need none"
@@ -35,7 +37,8 @@ def main() -> int:
     chosen = list(_chosen(options.names, options.listener, of_kafka=options.kafka))[part - 1 :: parts]
     print(HEADER, flush=True)
     for flood, listener in chosen:
-        outcome = run_flood(flood, listener, options.seconds, of_kafka=listener == KAFKA)
+        seconds, steps = (options.seconds, inf) if options.steps is None else (inf, options.steps)
+        outcome = run_flood(flood, listener, seconds, steps=steps, of_kafka=listener == KAFKA)
         print(line_of(outcome), flush=True)
         findings += [f"{flood.name} on {listener}: {finding}" for finding in outcome.findings]
     print("\n".join([f"{len(chosen)} floods, {len(findings)} findings", *findings]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Final
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
@@ -20,6 +21,10 @@ TOKEN_BYTES = 500_000
 """Of a large token: below sasl.server.max.receive.size, 512 KiB."""
 UNAUTHENTICATED = "barnabas.unauthenticated.connections.max, barnabas.authentication.timeout.ms"
 UNAUTHENTICATED_BYTES = "barnabas.unauthenticated.requests.max.bytes, sasl.server.max.receive.size"
+BURST: Final = 100
+"""Handshakes that begin at the same moment."""
+MOST_THREADS: Final = 16
+"""Of a broker: those of handshakes (`MOST_THREADS` of `tls_channel`), and of disks."""
 FEW = {"barnabas.unauthenticated.connections.max": "300"}
 
 
@@ -48,6 +53,22 @@ def half_open(run: Run) -> None:
     hello = run.victim.hello()
     for _ in run:
         run.send(hello)
+
+
+def all_at_once(run: Run) -> None:
+    """The first messages of TLS of so many clients at the same moment: they wait for few threads."""
+    hello = run.victim.hello()
+    peers = []
+    for _ in run:
+        peer = run.dial()
+        if peer is not None:
+            peers.append(peer)
+        if len(peers) == BURST:
+            for peer in peers:
+                run.try_send(peer, hello)
+            peers.clear()
+            threads = run.victim.threads()
+            assert threads <= MOST_THREADS, f"the broker has {threads} threads"
 
 
 def byte_by_byte(run: Run) -> None:
@@ -182,6 +203,7 @@ FLOODS = [
     Flood("connections, closed at once, limited", gone_at_once, ("SASL_SSL",), "max.connection.creation.rate", 30,
           {"max.connection.creation.rate": "200", "quota.window.num": "2"}),
     Flood("TLS begun and left", half_open, TLS, UNAUTHENTICATED, 300, FEW),
+    Flood("TLS begun by many at once", all_at_once, TLS, UNAUTHENTICATED, 300, FEW),
     Flood("TLS byte by byte", byte_by_byte, TLS, UNAUTHENTICATED, 60, FEW),
     Flood("TLS whole handshakes", whole_handshakes, TLS, f"max.connections; {UNAUTHENTICATED}", 50),
     Flood("TLS changes of keys", changed_keys, TLS, "closed after 18 changes without data", 10),

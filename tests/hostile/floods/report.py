@@ -128,8 +128,13 @@ class _Elsewhere(SecuredVictim):
         return self._pid
 
 
-def run_flood(flood: Flood, listener: str, seconds: float, *, of_kafka: bool = False) -> Outcome:
-    """One flood against one listener, for so many seconds; `of_kafka`: of Apache Kafka, which has no findings."""
+def run_flood(
+    flood: Flood, listener: str, seconds: float, *, steps: float = float("inf"), of_kafka: bool = False
+) -> Outcome:
+    """One flood against one listener, for so many seconds or steps.
+
+    `of_kafka`: of Apache Kafka, which has no findings.
+    """
     with tempfile.TemporaryDirectory(prefix="barnabas-flood-") as name:
         folder = Path(name)
         victim: SecuredVictim | KafkaVictim
@@ -152,7 +157,7 @@ def run_flood(flood: Flood, listener: str, seconds: float, *, of_kafka: bool = F
             before = _asked(here)
             victim.forget_peak()
             attacked = cast(SecuredVictim, victim)  # Kafka has no floods of TLS
-            run = Run(attacked, steps=float("inf"), seconds=seconds, folder=folder)
+            run = Run(attacked, steps=steps, seconds=seconds, folder=folder)
             began, used = time.monotonic(), cpu_s(victim.pid)
             _attack(flood, run)
             cpu = (cpu_s(victim.pid) - used) / (time.monotonic() - began)

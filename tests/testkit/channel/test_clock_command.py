@@ -26,23 +26,23 @@ def test_the_clock_of_a_cluster_is_frozen_and_advanced(barnabas_broker: Broker, 
     file = tmp_path / "control.json"
     file.write_text(json.dumps({"control": barnabas_broker.channel.url, "token": barnabas_broker.channel.token}))
 
-    def told(*arguments: str) -> dict[str, object]:
+    def printed(*arguments: str) -> dict[str, object]:
         done = _clock(*arguments, "--cluster", number, "-o", "json", control=control)
         assert done.code == 0, done.stderr
         result: dict[str, object] = json.loads(done.stdout)
         return result
 
-    frozen = told("freeze")
+    frozen = printed("freeze")
     assert frozen["frozen"] is True
-    assert told("now") == frozen
+    assert printed("now") == frozen
     done = _clock("advance", "7d", "--control-file", str(file), "--cluster", number)
     assert done.code == 0, done.stderr
     assert "7d" not in done.stdout
-    assert told("now")["now"] > frozen["now"]  # type: ignore[operator]
-    assert told("jump", "2031-02-03T04:05:06+01:00") == {"now": "2031-02-03T03:05:06.000Z", "frozen": True}
-    assert told("jump", "2020-01-01")["now"] == "2020-01-01T00:00:00.000Z"
+    assert printed("now")["now"] > frozen["now"]  # type: ignore[operator]
+    assert printed("jump", "2031-02-03T04:05:06+01:00") == {"now": "2031-02-03T03:05:06.000Z", "frozen": True}
+    assert printed("jump", "2020-01-01")["now"] == "2020-01-01T00:00:00.000Z"
     assert kafka.clock.now == datetime(2020, 1, 1, tzinfo=UTC)
-    assert told("resume")["frozen"] is False
+    assert printed("resume")["frozen"] is False
     kafka.close()
 
 

@@ -13,7 +13,7 @@ from barnabas.testing import Cluster
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.types import uuid_from_text
+from barnabas.wire.types import Uuid, uuid_from_text
 from tests.support.cases import for_each
 from tests.support.requests.access_cases import BROKER_CASES, TOPIC, Case
 from tests.testkit.raw import Raw
@@ -45,14 +45,17 @@ def _codes(value: Any) -> set[int]:
     return codes
 
 
+def _topic_id(kafka: Cluster) -> Uuid:
+    body = {"topics": [{"name": TOPIC}], "responsePartitionLimit": 1, "cursor": None}
+    return uuid_from_text(kafka.request("DescribeTopicPartitions", body)["topics"][0]["topicId"])
+
+
 @pytest.mark.kafka(topics={TOPIC: 2})
 @for_each(("key", "case"), list(_cases()))
 def test_the_response_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> None:
-    body = {"topics": [{"name": TOPIC}], "responsePartitionLimit": 1, "cursor": None}
-    topic_id = uuid_from_text(kafka.request("DescribeTopicPartitions", body)["topics"][0]["topicId"])
     chosen = random.Random(f"{SEED} {key}")
     for code in chosen.sample(CODES, 3):
-        request, version = case(topic_id)
+        request, version = case(_topic_id(kafka))
         with kafka.faults.add(api_name(key), error=code.name) as rule:
             response = Raw(kafka).ask(request, version)
         assert response is not None, f"BARNABAS_SEED={SEED}: {code.name} closed the connection"
@@ -64,10 +67,8 @@ def test_the_response_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> 
 @for_each(("key", "case"), list(_cases()))
 def test_an_item_has_the_error(kafka: Cluster, key: ApiKey, case: Case) -> None:
     """The same for the items of one topic, where a request names it."""
-    body = {"topics": [{"name": TOPIC}], "responsePartitionLimit": 1, "cursor": None}
-    topic_id = uuid_from_text(kafka.request("DescribeTopicPartitions", body)["topics"][0]["topicId"])
     code = random.Random(f"{SEED} {key}").choice(CODES)
-    request, version = case(topic_id)
+    request, version = case(_topic_id(kafka))
     with kafka.faults.add(api_name(key), topic=TOPIC, error=code.name) as rule:
         response = Raw(kafka).ask(request, version)
         if rule.hits:

@@ -66,6 +66,8 @@ class OffsetsView:
     notes: list[str]
     """Sentences about offsets that are outside their partitions."""
     unchanged: int
+    problem: str = ""
+    """What is wrong with the question, on a page: its form stays."""
 
 
 @resource("/groups/{group}/offsets", template="groups/offsets.html", summary="Where the offsets of a group would go.")
@@ -77,7 +79,12 @@ def preview(cluster: Cluster, call: Call, query: OffsetsQuery) -> OffsetsView:
     if not query.to:
         return OffsetsView(query.group, kind, reason, topics, [], [], 0)
     notes: list[str] = []
-    after = resolve_goals(cluster, _goals(cluster, query, before), before, notes.append)
+    try:
+        after = resolve_goals(cluster, _goals(cluster, query, before), before, notes.append)
+    except (BadInput, NotFound) as error:
+        if not call.is_page:
+            raise
+        return OffsetsView(query.group, kind, reason, topics, [], [], 0, str(error))
     moves = [_move(which, before.get(which), offset) for which, offset in sorted(after.items())]
     unchanged = sum(move.change == 0 for move in moves)
     return OffsetsView(query.group, kind, reason, topics, moves, notes, unchanged)

@@ -137,7 +137,7 @@ class OneGroup:
     assignor: str
     epoch: int | None
     assignment_epoch: int | None
-    lag: int
+    lag: int | None
     members: list[MemberRow]
     members_in_all: int
     partitions: Page[LagRow]

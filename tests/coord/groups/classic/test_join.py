@@ -20,8 +20,6 @@ from tests.support.cases import for_each
         ({"session_ms": 5_999}, ErrorCode.INVALID_SESSION_TIMEOUT),
         ({"session_ms": 1_800_001}, ErrorCode.INVALID_SESSION_TIMEOUT),
         ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
-        ({"names": ()}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        ({"protocol_type": ""}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
     ],
 )
 def test_a_join_that_cannot_be_is_refused_and_leaves_no_group(driver, options, error):
@@ -29,6 +27,16 @@ def test_a_join_that_cannot_be_is_refused_and_leaves_no_group(driver, options, e
     assert driver.code(driver.join(**options)) is error
     assert driver.coordinator.groups == {}
     assert driver.log == []
+
+
+def test_a_join_with_a_wrong_protocol_leaves_an_empty_group(driver):
+    """G1: 23. As in Kafka the group is there until a restart, since it has no record."""
+    for options in ({"names": ()}, {"protocol_type": ""}):
+        assert driver.code(driver.join(**options)) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert driver.state() is GroupState.EMPTY
+        assert driver.log == []
+    driver.restart()
+    assert driver.coordinator.groups == {}
 
 
 @pytest.mark.parametrize("session_ms", [6_000, 1_800_000])

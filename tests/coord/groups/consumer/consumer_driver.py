@@ -68,13 +68,13 @@ class Client(ModernClient):
 
     def request(self):
         """The fields of the next heartbeat."""
-        is_full = self.epoch == 0 or self.tells_all
+        is_full = self.epoch == 0 or self.sends_all
         fields = {"instance_id": self.instance_id, "owned": None}
         if is_full:
             fields.update(rebalance_timeout_ms=5_000, server_assignor=self.assignor, rack_id=self.rack_id)
             fields["subscribed_topic_names"] = list(self.topics)
             fields["subscribed_topic_regex"] = self.regex
-        if is_full or self.owned != self.told:
+        if is_full or self.owned != self.sent_owned:
             fields["owned"] = {key: set(indexes) for key, indexes in self.owned.items()}
         return fields
 

@@ -32,7 +32,7 @@ def test_a_group_is_shown_with_its_members(driver):
     (member,) = description.members
     assert (member.member_id, member.instance_id, member.rack_id, member.member_epoch) == ("m1", "i", "r", 2)
     assert (member.client_id, member.client_host, member.member_type) == ("client", "/127.0.0.1", 1)
-    assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["t", "u"], None)
+    assert (member.subscribed_topic_names, member.subscribed_topic_regex) == (["t", "u"], "")
     assert shown(member.assignment) == shown(member.target_assignment) == {"t": [0, 1, 2, 3], "u": [0]}
 
 

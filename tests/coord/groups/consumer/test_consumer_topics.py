@@ -124,7 +124,7 @@ class TestRegularExpressions:
     def test_of_a_member_that_is_there_cost_an_epoch_once_they_are_resolved(self, driver, cluster):
         client = Client(driver, "m1", topics=[], regex=None)
         settle(client)
-        client.regex, client.tells_all = "t", True
+        client.regex, client.sends_all = "t", True
         epoch = driver.group().epoch
         client.beat()
         assert driver.group().epoch == epoch
@@ -259,7 +259,7 @@ class TestRegularExpressions:
         cluster.create("u", 1)
         client = Client(driver, "m1", topics=[], regex="t")
         settle(client)
-        client.regex, client.tells_all = "u", True
+        client.regex, client.sends_all = "u", True
         settle(client)
         assert set(driver.group().regexes) == {"u"}
         assert set(client.owned) == {U}
@@ -267,7 +267,7 @@ class TestRegularExpressions:
     def test_an_empty_one_ends_the_subscription(self, driver):
         client = Client(driver, "m1", topics=[], regex="t")
         settle(client)
-        client.regex, client.tells_all = "", True
+        client.regex, client.sends_all = "", True
         settle(client)
         assert driver.group().regexes == {}
         assert client.owned == {}

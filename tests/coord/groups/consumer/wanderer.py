@@ -22,7 +22,7 @@ class ConsumerWanderer(Wanderer, Client):
         self.topics = self.random.sample(NAMES, self.random.randrange(1, 4))
         self.regex = self.random.choice([None, None, "t|u", "[uvw]", ""])
         self.assignor = self.random.choice([None, "uniform", "range"])
-        self.tells_all = True
+        self.sends_all = True
 
     def surplus(self):
         return [(key, index) for key, indexes in self.owned.items() for index in indexes - self.target.get(key, set())]

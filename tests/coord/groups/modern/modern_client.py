@@ -38,8 +38,8 @@ class ModernClient:
         self.epoch = 0
         self.owned = self.nothing()
         self.target = None
-        self.tells_all = True
-        self.told = self.nothing()
+        self.sends_all = True
+        self.sent_owned = self.nothing()
         self.interval_ms = None
 
     def beat(self):
@@ -52,9 +52,9 @@ class ModernClient:
     def take(self, response, fields):
         if response.error_code:
             return
-        self.tells_all = False
+        self.sends_all = False
         if fields["owned"] is not None:
-            self.told = fields["owned"]
+            self.sent_owned = fields["owned"]
         self.epoch = response.member_epoch
         self.interval_ms = response.heartbeat_interval_ms
         target = self.given(response)
@@ -106,7 +106,7 @@ class Wanderer:
             self.leave()
         elif dice < 0.07 and self.changes_subscription:
             self.choose()
-        elif dice < 0.35 and self.target is not None and not self.tells_all:
+        elif dice < 0.35 and self.target is not None and not self.sends_all:
             # While a response is missing, a member takes nothing: the heartbeat may have revoked what it never had.
             self.reconcile_some()
         else:
@@ -125,16 +125,16 @@ class Wanderer:
         fields = self.request()
         fate = self.random.random()
         if fate < 0.1:  # the request is lost
-            self.tells_all = True
+            self.sends_all = True
             return
         response = self.send(fields)
         if fate < 0.2:  # the response is lost
-            self.tells_all = True
+            self.sends_all = True
             return
         if response.error_code in JOIN_AGAIN:
             self.reset()
         elif response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE:  # the append has failed
-            self.tells_all = True
+            self.sends_all = True
         elif response.error_code:
             assert response.error_code == ErrorCode.FENCED_INSTANCE_ID, response
             self.vanish()

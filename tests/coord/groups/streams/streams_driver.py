@@ -38,13 +38,13 @@ def subtopology(name, sources=(), *, repartition=(), sinks=(), changelogs=(), al
     )
 
 
-def told(*subtopologies, epoch=0):
+def sent_topology(*subtopologies, epoch=0):
     return s.StreamsGroupHeartbeatRequestTopology(epoch=epoch, subtopologies=list(subtopologies))
 
 
 def word_count():
     """The topology of the program in `compat/kafka_streams`, without its table."""
-    return told(
+    return sent_topology(
         subtopology("0", ["lines"], sinks=["words"]),
         subtopology("1", repartition=["words"], changelogs=["counts"]),
     )
@@ -123,7 +123,7 @@ class Client(ModernClient):
         fields = {"instance_id": self.instance_id, "owned": None}
         if self.epoch == 0:
             fields.update(topology=self.topology, process_id=self.process_id)
-        if self.epoch == 0 or self.tells_all or self.owned != self.told:
+        if self.epoch == 0 or self.sends_all or self.owned != self.sent_owned:
             fields["owned"] = self.owned
         return fields
 

@@ -20,11 +20,11 @@ from tests.coord.groups.streams.streams_driver import (
     Client,
     StreamsDriver,
     given,
+    sent_topology,
     settle,
     statuses,
     subtopology,
     tasks,
-    told,
     topic,
 )
 from tests.support.cases import for_each
@@ -276,7 +276,7 @@ def test_one_member_stops_the_whole_application(driver):
 
 def test_another_topology_is_refused(driver):
     driver.beat("m1")
-    other = told(subtopology("0", ["lines"]))
+    other = sent_topology(subtopology("0", ["lines"]))
     response = driver.beat("m2", topology=other)
     assert (response.error_code, response.error_message) == (
         ErrorCode.INVALID_REQUEST,
@@ -286,9 +286,9 @@ def test_another_topology_is_refused(driver):
 
 def test_an_older_topology_is_told_so():
     driver = StreamsDriver()
-    new = told(subtopology("0", ["lines"]), epoch=1)
+    new = sent_topology(subtopology("0", ["lines"]), epoch=1)
     driver.beat("m1", topology=new)
-    assert statuses(driver.beat("m2", topology=told(subtopology("0", ["words"])))) == {Status.STALE_TOPOLOGY}
+    assert statuses(driver.beat("m2", topology=sent_topology(subtopology("0", ["words"])))) == {Status.STALE_TOPOLOGY}
 
 
 @for_each(
@@ -302,9 +302,9 @@ def test_an_older_topology_is_told_so():
         ({"owned": Tasks(tasks("0_0"))}, "ActiveTasks must be empty when (re-)joining."),
         ({"epoch": -3}, "MemberEpoch is -3, but must be greater than or equal to -2."),
         ({"epoch": -2}, "InstanceId can't be null."),
-        ({"epoch": 1, "topology": told()}, "Topology can only be provided when (re-)joining."),
+        ({"epoch": 1, "topology": sent_topology()}, "Topology can only be provided when (re-)joining."),
         (
-            {"topology": told(s.StreamsGroupHeartbeatRequestSubtopology(source_topic_regex=["a.*"]))},
+            {"topology": sent_topology(s.StreamsGroupHeartbeatRequestSubtopology(source_topic_regex=["a.*"]))},
             "Regular expressions for source topics are not supported yet.",
         ),
     ],
@@ -340,7 +340,7 @@ def test_tasks_that_do_not_exist(driver, owned):
     ],
 )
 def test_topologies_that_make_no_sense(driver, wrong, message):
-    response = driver.beat(topology=told(*wrong))
+    response = driver.beat(topology=sent_topology(*wrong))
     assert (response.error_code, response.error_message) == (ErrorCode.STREAMS_INVALID_TOPOLOGY, message)
     assert driver.group() is None
 

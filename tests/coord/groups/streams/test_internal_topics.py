@@ -8,12 +8,12 @@ from barnabas.coord.groups.streams.internal_topics import InternalTopic, Status,
 from barnabas.coord.groups.streams.topology import Topology
 from barnabas.wire.errors import ErrorCode, KafkaError
 from tests.coord.groups.cluster_driver import GroupTopics
-from tests.coord.groups.streams.streams_driver import subtopology, told, topic, word_count
+from tests.coord.groups.streams.streams_driver import sent_topology, subtopology, topic, word_count
 from tests.support.cases import for_each
 
 
 def configured(cluster, *subtopologies):
-    return configure(Topology.from_request(told(*subtopologies)), cluster)
+    return configure(Topology.from_request(sent_topology(*subtopologies)), cluster)
 
 
 def created(topics):
@@ -155,5 +155,5 @@ def test_topologies_that_no_topics_could_fit(wrong):
 def test_members_that_list_the_same_in_another_order_bring_the_same():
     some, others = subtopology("0", ["a"], changelogs=["x", "y"]), subtopology("0", ["a"], changelogs=["y", "x"])
     more = subtopology("1", ["a"])
-    assert Topology.from_request(told(some, more)) == Topology.from_request(told(more, others))
-    assert Topology.from_request(told(some)) != Topology.from_request(told(more))
+    assert Topology.from_request(sent_topology(some, more)) == Topology.from_request(sent_topology(more, others))
+    assert Topology.from_request(sent_topology(some)) != Topology.from_request(sent_topology(more))

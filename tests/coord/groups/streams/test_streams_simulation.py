@@ -17,11 +17,11 @@ from barnabas.coord.groups.streams.tasks import Task, Tasks
 from barnabas.wire.errors import ErrorCode
 from tests.coord.groups.cluster_driver import GroupTopics
 from tests.coord.groups.modern.modern_client import Wanderer, last_records
-from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, subtopology, told
+from tests.coord.groups.streams.streams_driver import Client, StreamsDriver, sent_topology, subtopology
 from tests.support.volume import for_each_seed, seeds
 
 SEEDS = seeds("BARNABAS_EXAMPLES", 15)
-TOPOLOGY = told(
+TOPOLOGY = sent_topology(
     subtopology("0", ["lines"], sinks=["words"]),
     subtopology("1", repartition=["words"], changelogs=["counts"]),
     subtopology("2", ["other"], changelogs=["state"]),
