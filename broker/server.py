@@ -165,6 +165,7 @@ class Server:
         """Which APIs its listeners for clients have: a broker that is no controller forwards some."""
         self._has_logs = True
         self._is_closed = False
+        self._has_stop_signal = False
         self._ip_rates: IpRates | None = None
         self.secured: Secured | None = None
         self.dispatcher: Callable[[Broker, str], Dispatcher] = Dispatcher
@@ -430,7 +431,7 @@ class Server:
             nursery.start_soon(join)
             await self.wait_for_stop(signals)
             nursery.cancel_scope.cancel()
-        return has_joined
+        return has_joined and not self._has_stop_signal  # it may have come in the moment of the unfencing
 
     async def has_started(self, companion: Companion | None, nursery: trio.Nursery) -> bool:
         """Start the companion that serves beside this broker; False if it cannot, for the reason in `mistake`."""
@@ -535,12 +536,13 @@ class Server:
         return path
 
     async def wait_for_stop(self, signals: AsyncIterator[int]) -> None:
-        """Wait for a signal, or until the broker halts because it cannot continue."""
-        if self.broker.halt_reason is not None or self.mistake is not None:
+        """Wait for a signal, or until the broker halts because it cannot continue. One signal is enough."""
+        if self._has_stop_signal or self.broker.halt_reason is not None or self.mistake is not None:
             return
         async with trio.open_nursery() as nursery:
             self.broker.on_halt = nursery.cancel_scope.cancel
             async for number in signals:
+                self._has_stop_signal = True
                 name = signal.Signals(number).name
                 logger.info("[%s id=%d] shutting down on %s", self.name, self.config.node_id, name)
                 break

@@ -29,7 +29,7 @@ def running_clock() -> Callable[[], float]:
     return trio.lowlevel.current_clock().current_time
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class World:
     """The real one without arguments, which needs a running event loop unless `now` is another clock."""
 

@@ -29,7 +29,7 @@ class Timers:
         self._heap: list[tuple[float, int, Hashable]] = []
         self._sequence = 0
         self.has_earlier = False
-        """Whether a deadline was set, since `next_deadline` was asked, that is before the one returned then."""
+        """Whether a deadline that is earlier than the last result of `next_deadline` was set since that call."""
 
     def set(self, key: Hashable, deadline: float) -> None:
         """Set the deadline of `key` (monotonic seconds), replacing an earlier one."""

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import Final, Protocol
 
 from barnabas.wire.batches import plain_records
-from barnabas.wire.batches.batch_header import BatchHeader
+from barnabas.wire.batches.batch_header import BatchHeader, set_create_time
 from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.batches.decompression import MAX_EXPANSION, Source, decompressed_steps
 from barnabas.wire.batches.long_record import BYTES_PER_UNIT
@@ -134,8 +134,9 @@ def _check_closely(
     """`check_records` of a batch that is not known to be valid at a glance."""
     earliest, latest = -UNLIMITED, UNLIMITED
     if limits.message_timestamp_type == "CreateTime":
-        if header.attributes & TIMESTAMP_TYPE_BIT:
-            raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "A producer may not set the timestamp type LogAppendTime")
+        if header.attributes & TIMESTAMP_TYPE_BIT:  # a copy from another topic
+            set_create_time(records)
+            header.attributes &= ~TIMESTAMP_TYPE_BIT
         latest = now_ms + limits.message_timestamp_after_max_ms
         if limits.message_timestamp_before_max_ms != UNLIMITED_MS:
             earliest = now_ms - limits.message_timestamp_before_max_ms

@@ -55,7 +55,8 @@ class BytesFile(File):
 
     def __init__(self, path: str, data: bytes, start: int) -> None:
         """`start` is the position of `data` in the file."""
-        super().__init__(-1, path)
+        self.fd = -1
+        self.path = path
         self._data = data
         self._start = start
 
@@ -63,6 +64,9 @@ class BytesFile(File):
         """Up to `length` bytes from `position`."""
         at = position - self._start
         return self._data[at : at + length]
+
+    def __del__(self) -> None:
+        """There is nothing to close."""
 
 
 class FileSlice:
@@ -88,11 +92,12 @@ class FileSlice:
 
         Where the system or the file system does not support it, they are read. OSError as `read`.
         """
-        if _NOWAIT is None or self.is_in_memory:
+        fd = self.file.fd
+        if fd < 0 or _NOWAIT is None:
             return memoryview(self.read())
         data = bytearray(self.length)
         try:
-            if os.preadv(self.file.fd, [data], self.offset, _NOWAIT) == self.length:
+            if os.preadv(fd, [data], self.offset, _NOWAIT) == self.length:
                 return memoryview(data)
         except BlockingIOError:
             return None

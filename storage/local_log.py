@@ -122,7 +122,7 @@ class LocalLog:
         """
         for path in [self._snapshots.path(segment.base_offset), *reversed(segment.paths())]:
             if self.files.exists(path):
-                self._dir_version += 1
+                self._directory_changes()
                 self.files.rename(path, path + layout.DELETED_SUFFIX)
                 renamed.append(path + layout.DELETED_SUFFIX)
         self.segments.remove(segment)
@@ -140,8 +140,7 @@ class LocalLog:
             self.segments.remove(segment)
         self.segments.add(new)
         self._reader.forget()
-        self._dir_version += 1
-        self._changed = True
+        self._directory_changes()
 
     def delete_renamed(self, unique: str) -> str:
         """Rename the partition's directory for deletion; the new path. `unique` is 32 hex digits. Not synced.
@@ -171,6 +170,14 @@ class LocalLog:
         return self._truncations
 
     # --- durability
+
+    def _directory_changes(self) -> None:
+        """A file is created, renamed or removed: the next flush, or else a clean stop, syncs the directory.
+
+        The next start takes the names in the directory for durable.
+        """
+        self._dir_version += 1
+        self._changed = True
 
     def start_flush(self, up_to: int | None = None, *, data_only: bool = False) -> FlushJob | None:
         """The job that makes the log durable up to the offset `up_to` (default: the log end); None when it is already.

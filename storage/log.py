@@ -168,7 +168,6 @@ class Log(LocalLog):
         config = self.config
         if headers is None:
             headers = check_batches(records, config, origin, now_ms)
-        offset = self.log_end_offset
         markers: list[_Marker] = []
         for header in headers:
             if header.producer_id >= 0:
@@ -177,8 +176,37 @@ class Log(LocalLog):
                 repeated = self._check_producer(records, header, origin, markers)
                 if repeated is not None:
                     return _repeated(repeated, self.log_start_offset)
+        return self._append_checked(records, headers, markers, leader_epoch=leader_epoch, now_ms=now_ms, now=now)
+
+    def append_markers(
+        self,
+        records: memoryview,
+        markers: list[tuple[BatchHeader, EndMarker]],
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        now: float,
+    ) -> AppendInfo:
+        """As `append_as_leader`, for the transaction markers of different producers that this process has built."""
+        for header, marker in markers:
+            self.producers.check_marker(header, marker)
+        headers = [header for header, _ in markers]
+        return self._append_checked(records, headers, markers, leader_epoch=leader_epoch, now_ms=now_ms, now=now)
+
+    def _append_checked(
+        self,
+        records: memoryview,
+        headers: list[BatchHeader],
+        markers: list[_Marker],
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        now: float,
+    ) -> AppendInfo:
+        config = self.config
         if len(records) > config.segment_bytes:
             _raise_larger_than_segment(len(records), config)
+        offset = self.log_end_offset
         append_time_ms = now_ms if config.message_timestamp_type == "LogAppendTime" else NO_TIMESTAMP
         last_offset = assign_offsets(records, headers, offset, leader_epoch, append_time_ms)
         self.write(records, headers, last_offset, leader_epoch, now, is_marker=bool(markers))
@@ -319,7 +347,7 @@ class Log(LocalLog):
         segment.roll_jitter_ms = roll_jitter_ms(jitter_ms, self.topic, self.partition, segment.base_offset)
         self.segments.add(segment)
         self.segments.keep_open(active)
-        self._dir_version += 1
+        self._directory_changes()
         self._snapshots.write(self.producers)
         return segment
 
@@ -417,28 +445,6 @@ class Log(LocalLog):
         """The producers in the producer state, for DescribeProducers."""
         return list(self.producers.producers.values())
 
-    # --- truncation
-
-    def truncate_to(self, offset: int) -> bool:
-        """Truncate everything at or above `offset`, with indexes, leader epochs and producers (I7). False if nothing.
-
-        Durable on return: truncated data must not reappear behind new records. The caller lowers the checkpointed
-        recovery point first; otherwise a crash in between would look like damage (L2). `recover.truncation` does the
-        same in steps.
-        """
-        if offset >= self.log_end_offset:
-            return False
-        from barnabas.storage.recover import truncation  # rarely needed, and imports take time at the start
-
-        truncation.truncate_in_place(self, offset)
-        return True
-
-    def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all data and continue at `offset` (R24). For the caller as `truncate_to`."""
-        from barnabas.storage.recover import truncation
-
-        truncation.truncate_in_place(self, offset, fully=True)
-
     def skip_to(self, offset: int) -> None:
         """Move the log end forward to `offset`, the next that there is in the leader's log."""
         self.log_end_offset = self.producers.end_offset = offset
@@ -467,8 +473,7 @@ class Log(LocalLog):
         self._high_watermark = min(self._high_watermark, offset)
         self._reader.forget()
         self._truncations += 1
-        self._dir_version += 1
-        self._changed = True
+        self._directory_changes()
 
     def start_again_at(self, offset: int) -> None:
         """The log is empty and begins and ends at `offset` now (`storage.recover.truncation`)."""

@@ -208,6 +208,16 @@ class KafkaError(Exception):
         self.code = code
         self.message = message if message is None else error_text(message)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors are sent between processes of one program; subclasses have other parameters."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[KafkaError], arguments: tuple[object, ...], state: dict[str, object]) -> KafkaError:
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(state)
+    return error
+
 
 class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
     """CORRUPT_MESSAGE: an invalid record batch, or compressed records that are invalid or too large."""
@@ -216,8 +226,16 @@ class CorruptRecord(KafkaError):  # noqa: N818 (Kafka's CorruptRecordException)
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
+class RecordsTooLarge(CorruptRecord):
+    """Decompressed records are larger than their reader allows."""
+
+
 class ProtocolError(Exception):
     """The peer violated the Kafka protocol: log it and close the connection."""
+
+
+class FrameTooLarge(ProtocolError):  # noqa: N818 (as the others)
+    """A frame is larger than its receiver allows."""
 
 
 class TooManyElements(ProtocolError):  # noqa: N818 (as the others)

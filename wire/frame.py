@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.runtime import unknown_tags
-from barnabas.wire.errors import ErrorCode, ProtocolError
+from barnabas.wire.errors import ErrorCode, FrameTooLarge, ProtocolError
 from barnabas.wire.messages.headers import RequestHeader, ResponseHeader
 from barnabas.wire.registry import message_for
 
@@ -62,7 +62,7 @@ def check_frame_size(size: int, limit: int = DEFAULT_MAX_FRAME_BYTES) -> None:
         raise ProtocolError(f"a frame of negative size {size}: the peer does not speak the Kafka protocol")
     if size < _MIN_FRAME:
         raise ProtocolError(f"a frame of {size} bytes is shorter than any header")
-    raise ProtocolError(f"a frame of {size} bytes is larger than the {limit} allowed (socket.request.max.bytes)")
+    raise FrameTooLarge(f"a frame of {size} bytes is larger than the {limit} allowed (socket.request.max.bytes)")
 
 
 def _first_flexible(api_key: int) -> int:

@@ -72,6 +72,8 @@ def encode_unsigned_varint(value: int) -> bytes:
     """An unsigned varint of a number of any size that is not negative."""
     if 0 <= value <= 0x7F:
         return _ONE_BYTE[value]
+    if 0 <= value <= 0x3FFF:
+        return bytes((value & 0x7F | 0x80, value >> 7))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -7,19 +7,54 @@ click's (`barnabas.cli.app`) and imported when called.
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; return its exit code (the list is in `barnabas.cli.app`)."""
+    """Run one command; return its exit code (the list is in `barnabas.cli.app`).
+
+    As the program itself (without `arguments`), SIGTERM stops every command as Ctrl-C does.
+    """
+    is_program = arguments is None
+    code = INTERRUPTED
     try:
-        return _run(sys.argv[1:] if arguments is None else list(arguments))
+        code = _run(sys.argv[1:] if arguments is None else list(arguments), is_program=is_program)
     except KeyboardInterrupt:
-        return 130  # while modules are imported; commands say themselves what they did
+        pass  # while modules are imported; commands say themselves what they did
+    finally:
+        if is_program:
+            _prepare_end(code)
+    return code
 
 
-def _run(arguments: list[str]) -> int:
+def _prepare_end(code: int) -> None:
+    """End the process here if it was interrupted; otherwise let a signal end it with `code` while Python finalizes.
+
+    A KeyboardInterrupt in generated code (`exec` of a string, as dataclasses do) makes CPython 3.11 end with SIGINT
+    whatever the exit code is, and one during finalization prints a traceback.
+    """
+
+    def end(number: int = 0, frame: FrameType | None = None) -> NoReturn:  # noqa: ARG001 (a signal handler's arguments)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+
+    if code == INTERRUPTED:
+        end()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+
+
+def _run(arguments: list[str], *, is_program: bool) -> int:
     from barnabas.platforms import is_refused
 
     if is_refused():
@@ -28,6 +63,8 @@ def _run(arguments: list[str]) -> int:
         from barnabas.cli.serve.run import serve
 
         return serve(arguments[1:])
+    if is_program:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # `timeout`, systemd and docker stop commands with it
     if arguments and arguments[0].startswith("kafka-"):
         from barnabas.cli.kafka_tools.registry import run as run_tool
 

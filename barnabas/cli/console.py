@@ -43,7 +43,7 @@ CONTROL_VARIABLE = "BARNABAS_CONSOLE_CONTROL"
     multiple=True,
     help="Another name under which browsers reach the console; may be repeated.",
 )
-@click.option("--in-container", is_flag=True, hidden=True, help="Who reaches the address is the container's matter.")
+@click.option("--in-container", is_flag=True, hidden=True, help="The container decides who can reach the address.")
 @click.option("--read-only", is_flag=True, help="Refuse every change.")
 @click.option(
     "--data-dir",

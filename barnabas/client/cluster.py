@@ -6,13 +6,14 @@ address has ever answered, the first refused connection fails, so that a mistype
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.client.connection import NodeConnection
+from barnabas.client.connection import MAX_FRAME_BYTES, NodeConnection
 from barnabas.client.errors import ClientError, NotFound, TimedOut, Unreachable, is_retriable, no_such, raise_for
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.groups.classic_groups import FindCoordinatorRequest, FindCoordinatorResponse
@@ -100,6 +101,8 @@ class Cluster:
         self._connections: dict[tuple[str, int], NodeConnection] = {}
         self._topics: dict[str, Topic] = {}
         self._was_reached = False
+        self.max_frame_bytes = MAX_FRAME_BYTES
+        """The largest answer that is received; `limited_to` changes it."""
 
     def __enter__(self) -> Cluster:
         return self
@@ -152,10 +155,26 @@ class Cluster:
         if connection is not None and connection.is_open:
             return connection
         connection = NodeConnection(host, port, self.client_id, self.software_version, self.security)
+        connection.max_frame_bytes = self.max_frame_bytes
         connection.open(deadline)
         self._connections[host, port] = connection
         self._was_reached = True
         return connection
+
+    @contextmanager
+    def limited_to(self, max_frame_bytes: int) -> Iterator[None]:
+        """Within the block a larger answer is not received: `ResponseTooLarge`."""
+        before = self.max_frame_bytes
+        self._set_limit(max_frame_bytes)
+        try:
+            yield
+        finally:
+            self._set_limit(before)
+
+    def _set_limit(self, max_frame_bytes: int) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        for connection in self._connections.values():
+            connection.max_frame_bytes = max_frame_bytes
 
     @property
     def open_connections(self) -> list[NodeConnection]:

@@ -17,9 +17,9 @@ from select import select
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from barnabas.client.errors import ClientError, TimedOut, TlsFailed, Unreachable
+from barnabas.client.errors import ClientError, ResponseTooLarge, TimedOut, TlsFailed, Unreachable
 from barnabas.wire.clients.connection import Connection, ResponseReceived
-from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
+from barnabas.wire.errors import ErrorCode, FrameTooLarge, KafkaError, ProtocolError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.schema import Message
 from barnabas.wire.types import chunk_bytes
@@ -51,6 +51,8 @@ class NodeConnection:
         self.versions: dict[int, ApiVersion] = {}
         self.explains_closing = True
         """Whether another connection is used to explain why one was closed before any answer."""
+        self.max_frame_bytes = MAX_FRAME_BYTES
+        """A connection with a larger answer is closed (`ResponseTooLarge`)."""
         self._socket: socket.socket | TlsSocket | None = None
         self._log_in_at = 0.0  # monotonic seconds; 0: never again
         self._protocol = _protocol(client_id)
@@ -277,10 +279,13 @@ class NodeConnection:
             self.close(self._why_closed())
             return
         try:
+            self._protocol.max_frame_bytes = self.max_frame_bytes
             self._protocol.receive_data(data)
             while isinstance(event := self._protocol.next_event(), ResponseReceived):
                 self.explains_closing = self.explains_closing and not self.versions
                 self._waiting.popleft()(event.response, None)
+        except FrameTooLarge as error:
+            self.close(ResponseTooLarge(f"the answer of {self.address} is {error}"))
         except ProtocolError as error:
             self.close(ClientError(f"the server at {self.address} does not speak Kafka's protocol: {error}"))
 

@@ -15,6 +15,7 @@ from barnabas.client.cluster import parse_addresses
 from barnabas.client.connection import NodeConnection
 from barnabas.client.errors import AuthenticationFailed, ClientError, TimedOut, TlsFailed, Unreachable, raise_for
 from barnabas.client.security.settings import Security
+from barnabas.terminal.plural import plural
 from barnabas.wire.errors import ErrorCode, KafkaError, ProtocolError
 from barnabas.wire.messages.configs import DescribeConfigsRequest, DescribeConfigsResource, DescribeConfigsResponse
 from barnabas.wire.messages.fetch import FetchRequest
@@ -253,4 +254,4 @@ def _address(host: str, port: int) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s'[: number != 1]}"
+    return f"{number:,} {plural(noun, number)}"

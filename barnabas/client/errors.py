@@ -31,6 +31,10 @@ class AuthenticationFailed(ClientError):  # noqa: N818 (conditions, named as suc
     """A broker does not let the client in, or cannot be trusted; another attempt would fail as well."""
 
 
+class ResponseTooLarge(ClientError):  # noqa: N818 (conditions, named as such)
+    """An answer, or what is compressed in it, is larger than the caller allows; another attempt would fail as well."""
+
+
 class NotFound(ClientError):  # noqa: N818 (conditions, named as such)
     """The requested object does not exist. `kind` (topic, group ...) and `name` where a name may be misspelt.
 
@@ -42,6 +46,10 @@ class NotFound(ClientError):  # noqa: N818 (conditions, named as such)
         self.kind = kind
         self.name = name
         self.answer = answer
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors are sent between processes of one program."""
+        return NotFound, self.args, self.__dict__
 
 
 class Refused(KafkaError):  # noqa: N818 (conditions, named as such)

@@ -49,7 +49,9 @@ def create_app(settings: Settings) -> Starlette:
     console = Console(settings)
     declared = sorted(declarations(), key=lambda each: _specific_first(each.path))
     pages = Pages(SCREENS)
-    serving = Serving(console, pages, declared)
+    log_in = LogInPages(console.access, pages.plain)
+    documented = [*declared, *log_in.declared()]
+    serving = Serving(console, pages, documented)
 
     def refusal(scope: Scope, status: int, text: str) -> Response:
         is_part = any(name == b"hx-request" for name, _ in scope["headers"])
@@ -63,7 +65,7 @@ def create_app(settings: Settings) -> Starlette:
         return RedirectResponse(SCREENS[0].path)
 
     async def openapi(_request: Request) -> Response:
-        return Response(openapi_json(declared), media_type="application/json")
+        return Response(openapi_json(documented), media_type="application/json")
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -74,7 +76,7 @@ def create_app(settings: Settings) -> Starlette:
             console.close()
 
     routes: list[Any] = [route for each in declared for route in serving.routes(each)]
-    routes += LogInPages(console.access, pages.plain).routes()
+    routes += log_in.routes()
     app = Starlette(
         routes=[
             Route("/", first_page),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING
 
 from barnabas.console.clusters import Clusters
@@ -12,7 +13,7 @@ from barnabas.console.guard.access import Access
 from barnabas.console.guard.sessions import Sessions
 from barnabas.console.jobs import Jobs
 from barnabas.console.messages.state import MessagesState
-from barnabas.console.requests.log import KnownTopics, RequestLog
+from barnabas.console.requests.log import KnownTopics, RequestLogs
 
 if TYPE_CHECKING:
     from barnabas.console.guard.sessions import Session
@@ -27,11 +28,12 @@ class Console:
         self.clusters = Clusters(settings)
         self.sessions = Sessions()
         self.access = Access(settings, self.sessions)
-        self.messages = MessagesState(settings.schema_files, settings.schema_registry)
+        self.messages = MessagesState(settings)
         self.collectors = Collectors()
         self.control = None if settings.control is None else Control(settings.control)
         """The channel of our broker; None for a cluster that has none."""
-        self._requests: RequestLog | None = None
+        self.requests = RequestLogs(self.control, settings.data_dir)
+        """The last requests of the brokers that tell them."""
         self.topics = KnownTopics()
         self.sessions.on_end += [self._forget]
         self.jobs = Jobs()
@@ -39,23 +41,18 @@ class Console:
     def start(self) -> None:
         """Start what runs in the background."""
 
-    @property
-    def requests(self) -> RequestLog:
-        """The last requests of the broker with the channel."""
-        assert self.control is not None
-        if self._requests is None:
-            self._requests = RequestLog(self.control)
-        return self._requests
-
     def _forget(self, session: Session) -> None:
         """A log-in has ended: nothing connects as its user any more."""
         self.collectors.forget(session.key)
         self.clusters.forget(session.key)
+        self.messages.processes.end_idle()
 
     def close(self) -> None:
         """End what runs in the background and close connections."""
         self.collectors.close()
+        self.messages.processes.close()
         self.clusters.close()
+        self.requests.close()
         if self.control is not None:
             self.control.close()
 
@@ -66,6 +63,12 @@ class Call:
 
     console: Console
     session: Session
+    origin: str
+    """The console's address as this request has it, such as http://localhost:8080; the guard has checked its host."""
+    is_page: bool = False
+    """Whether HTML is answered."""
+    is_gone: Event = field(default_factory=Event)
+    """Set when the client has closed the connection, for resources that end with it."""
 
     @property
     def settings(self) -> Settings:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
 STREAMS_MAX = 64
+FULL = "too many live views are open: close one and load this again"
 HEARTBEAT_S = 15.0
 _LINE_BREAKS = re.compile(r"\r\n|\r|\n")
 
@@ -50,6 +51,9 @@ class Streams:
         """The text of the response: the events of `steps` until they or the client end."""
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(STREAMS_MAX)
+        if self.is_full:  # others were opened since the request was let in
+            yield encode(Event({"status": 503, "text": FULL}, "failure"))
+            return
         self.open += 1
         sent_at = monotonic()
         try:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from starlette.exceptions import HTTPException
 
-from barnabas.client.errors import Failure, explain, failure_of
+from barnabas.client.errors import Failure, TimedOut, Unreachable, explain, failure_of
 from barnabas.console.values import BadInput
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from barnabas.client.cluster import Cluster
 
 T = TypeVar("T")
 
@@ -25,6 +28,8 @@ STATUSES = {
     Failure.UNREACHABLE: HTTPStatus.SERVICE_UNAVAILABLE,
 }
 CONFLICTS = ("_ALREADY_EXISTS", "NON_EMPTY_GROUP", "REASSIGNMENT_IN_PROGRESS", "ELECTION_NOT_NEEDED")
+DETAILS_S = 3.0
+"""How long a page waits for brokers that tell what it can do without, seconds."""
 BROKEN = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
@@ -44,6 +49,20 @@ def unless_refused(question: Callable[[], T], otherwise: T) -> T:
         if failure_of(error.code) is not Failure.NOT_AUTHORIZED:
             raise
         return otherwise
+
+
+def unless_unreachable(cluster: Cluster, question: Callable[[], T], otherwise: T) -> tuple[T, str]:
+    """The answer to a question to all brokers, and no text; `otherwise` and a sentence if one is not reached.
+
+    For what a page can do without: it waits for `DETAILS_S` at most.
+    """
+    before, cluster.timeout_s = cluster.timeout_s, min(cluster.timeout_s, DETAILS_S)
+    try:
+        return question(), ""
+    except (Unreachable, TimedOut) as error:
+        return otherwise, str(error)
+    finally:
+        cluster.timeout_s = before
 
 
 class Answer(NamedTuple):

@@ -18,6 +18,7 @@ import msgspec
 from barnabas import __version__
 from barnabas.console.resources import Declared
 
+LOGIN = "/login"
 REF = "#/components/schemas/{name}"
 WITH_JSON = ("resource", "action")
 """The kinds of declarations whose answer is JSON."""
@@ -43,22 +44,24 @@ def document(declared: Iterable[Declared]) -> dict[str, Any]:
         _describe(components.get(name), kind)
     paths: dict[str, Any] = {}
     for each in every:
-        method = "post" if each.kind == "action" else "get"
-        paths.setdefault("/api" + each.path, {})[method] = _operation(each, by_type)
+        paths.setdefault("/api" + each.path, {})[each.method.lower()] = _operation(each, by_type)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Barnabas console", "version": __version__},
         "paths": dict(sorted(paths.items())),
         "components": {
             "schemas": components,
-            "securitySchemes": {"csrf": {"type": "apiKey", "in": "header", "name": "X-CSRF-Token"}},
+            "securitySchemes": {
+                "csrf": {"type": "apiKey", "in": "header", "name": "X-CSRF-Token"},
+                "bearer": {"type": "http", "scheme": "bearer", "description": "The token of POST /api/login."},
+            },
         },
     }
 
 
 def _operation(declared: Declared, by_type: dict[Any, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "operationId": declared.function.__name__,
+        "operationId": declared.function.__name__.strip("_"),
         "summary": declared.summary,
         "parameters": list(parameters(declared)),
         "responses": {
@@ -67,9 +70,10 @@ def _operation(declared: Declared, by_type: dict[Any, Any]) -> dict[str, Any]:
         },
     }
     if declared.kind == "action":
-        schema = by_type[declared.input_type]
-        operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
-        operation["security"] = [{"csrf": []}]
+        if declared.input_type is not None:
+            schema = by_type[declared.input_type]
+            operation["requestBody"] = {"content": {"application/json": {"schema": schema}}}
+        operation["security"] = [] if declared.path == LOGIN else [{"csrf": []}, {"bearer": []}]
     return operation
 
 

@@ -65,6 +65,13 @@ class Declared:
     """Fields of the form that no log shows."""
     timeout_s: float | None = None
     """How long brokers are waited for; None: as the settings say."""
+    ends_with_client: bool = False
+    """Whether `call.is_gone` is set when the client closes the connection."""
+
+    @property
+    def method(self) -> str:
+        """The method of HTTP."""
+        return "POST" if self.kind == "action" else "GET"
 
     @property
     def needs_cluster(self) -> bool:
@@ -77,10 +84,19 @@ class Declared:
 
 
 def resource(
-    path: str, *, template: str | None = None, summary: str, timeout_s: float | None = None
+    path: str,
+    *,
+    template: str | None = None,
+    summary: str,
+    timeout_s: float | None = None,
+    ends_with_client: bool = False,
 ) -> Callable[[Callable[..., Any]], Declared]:
-    """Declare a page (`template`; None: JSON only) at `path` and a JSON answer at `/api` + `path`."""
-    return lambda function: _declare("resource", path, summary, function, template=template, timeout_s=timeout_s)
+    """Declare a page (`template`; None: JSON only) at `path` and a JSON answer at `/api` + `path`.
+
+    With `ends_with_client` the function looks at `call.is_gone`, to end when nobody waits any more.
+    """
+    options = {"template": template, "timeout_s": timeout_s, "ends_with_client": ends_with_client}
+    return lambda function: _declare("resource", path, summary, function, **options)
 
 
 def action(

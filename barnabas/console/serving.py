@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from barnabas.client.errors import AuthenticationFailed
 from barnabas.console.console import Call
-from barnabas.console.events import Streams
+from barnabas.console.events import FULL, Streams
 from barnabas.console.failures import Refused, answer
 from barnabas.console.guard.bodies import MAX_BODY_BYTES, RefusedError
 from barnabas.console.guard.middleware import audit
@@ -56,7 +56,7 @@ class Serving:
 
     def routes(self, declared: Declared) -> list[Route]:
         """The routes of one declaration."""
-        methods = ["POST"] if declared.kind == "action" else ["GET"]
+        methods = [declared.method]
         endpoints = {
             "resource": self._resource,
             "action": self._action,
@@ -78,8 +78,8 @@ class Serving:
 
     async def api_page(self, request: Request) -> Response:
         """The JSON API as a page."""
-        call = Call(self._console, self._console.sessions.of(request))
-        values = {"entries": self._api_entries, "origin": str(request.base_url).rstrip("/"), "flash": None}
+        call = self._call(request)
+        values = {"entries": self._api_entries, "flash": None}
         return HTMLResponse(self._pages.render("api/api.html", call, "/api", values))
 
     def failure(self, request: Request, error: Exception) -> Response:
@@ -87,15 +87,19 @@ class Serving:
         status, text = answer(error)
         if request.url.path.startswith("/api/"):
             return _json({"error": text}, status)
-        call = Call(self._console, self._console.sessions.of(request))
+        call = self._call(request)
         template = "_failure.html" if "hx-request" in request.headers else "failure.html"
         html = self._pages.render(template, call, _path(request), {"status": status, "text": text, "flash": None})
         return HTMLResponse(html, status)
 
+    def _call(self, request: Request, *, is_page: bool = True) -> Call:
+        origin = str(request.base_url).rstrip("/")
+        return Call(self._console, self._console.sessions.of(request), origin, is_page)
+
     # --- endpoints
 
     async def _answered(self, request: Request, declared: Declared, endpoint: Any, *, is_api: bool) -> Response:
-        call = Call(self._console, self._console.sessions.of(request))
+        call = self._call(request, is_page=not is_api)
         try:
             response: Response = await endpoint(request, declared, call, is_api=is_api)
         except (ClientDisconnect, RefusedError):
@@ -111,7 +115,15 @@ class Serving:
 
     async def _resource(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:
         query = _query(declared, request)
-        view = await self._run(declared, call, query)
+        if declared.ends_with_client:
+            async with anyio.create_task_group() as watching:
+                watching.start_soon(_watch, request, call)
+                view = await self._thread(_outcome, self._function, declared, call, query)
+                watching.cancel_scope.cancel()
+            if isinstance(view, Exception):
+                raise view
+        else:
+            view = await self._run(declared, call, query)
         if is_api or declared.template is None:
             return _json(view)
         done = _flash_text(request)
@@ -143,7 +155,7 @@ class Serving:
     async def _stream(self, request: Request, declared: Declared, call: Call, *, is_api: bool) -> Response:  # noqa: ARG002
         query = _query(declared, request)
         if self._streams.is_full:
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many live views are open: close one and load this again")
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, FULL)
         steps = self._steps(declared, call, query)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self._streams.body(request, steps), media_type="text/event-stream", headers=headers)
@@ -153,12 +165,17 @@ class Serving:
         if self._downloads >= DOWNLOADS_MAX:
             raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many downloads are running: wait until one has ended")
         pieces = self._steps(declared, call, query)
-        described: Download = await self._thread(next, pieces)
+        self._downloads += 1  # many at a time are no way around the limit
+        try:
+            described: Download = await self._thread(next, pieces)
+            first = await self._thread(next, pieces, b"")
+        finally:
+            self._downloads -= 1
         headers = {
             "cache-control": "no-store",
             "content-disposition": f"attachment; filename*=UTF-8''{quote(described.filename, safe='')}",
         }
-        body = self._pieces(await self._thread(next, pieces, b""), pieces)
+        body = self._pieces(first, pieces)
         return StreamingResponse(body, media_type=described.media_type, headers=headers)
 
     async def _pieces(self, first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
@@ -213,6 +230,21 @@ class Serving:
         session = call.session
         with self._console.clusters.borrow(session.key, session.security, declared.timeout_s) as cluster:
             yield chosen | {"cluster": cluster}
+
+
+async def _watch(request: Request, call: Call) -> None:
+    """Say that the client is gone, when it is."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    call.is_gone.set()
+
+
+def _outcome(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns, or its error: a group of tasks would wrap that."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return error
 
 
 def _query(declared: Declared, request: Request) -> Any:

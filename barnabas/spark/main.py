@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,9 +35,7 @@ def execute(
     progress: str = "auto",
     spark: SparkSession | None = None,
 ) -> int:
-    """Run a job and show its progress on stderr; returns 0, 1 if it failed, or 130 if it was interrupted.
-
-    SIGTERM is the usual end of a run without `once`, so it is 0; with `once` it is an interruption like Ctrl-C.
+    """Run a job and show its progress on stderr; returns 0, 1 if it failed, or 130 if SIGINT or SIGTERM stopped it.
 
     MistakeError for a mistake in the options or the file, BrokerUnavailableError if no broker answers.
     `every` is a time like `10s`, `start` a value for [source] start. `spark`: a session to use, which is not stopped;
@@ -64,7 +61,7 @@ def execute(
                 raise
             failure = error
         except KeyboardInterrupt:
-            run.stopped_by = signal.SIGINT
+            run.was_stopped = True
         failure = failure or nothing_fits(run)
     screen.summary(run, failure)
     if report is not None:
@@ -75,7 +72,7 @@ def execute(
         print(f"barnabas pipeline: {failure}", file=sys.stderr)
     if failure is not None:
         return failure.exit_code
-    return INTERRUPTED if run.stopped_by == signal.SIGINT or (once and run.was_stopped) else 0
+    return INTERRUPTED if run.was_stopped else 0
 
 
 def nothing_fits(run: Run) -> PipelineError | None:

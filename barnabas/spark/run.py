@@ -56,8 +56,8 @@ class Run:
     began: float = 0.0
     """Monotonic time at which the first query was started, after Spark's start."""
     ended: float = 0.0
-    stopped_by: int | None = None
-    """The signal that stopped it before it was done."""
+    was_stopped: bool = False
+    """Stopped by SIGINT or SIGTERM before it was done."""
     phases: dict[str, float] = field(default_factory=dict)
     """What took how many seconds."""
     outputs: dict[str, str] = field(default_factory=dict)
@@ -88,11 +88,6 @@ class Run:
             yield
         finally:
             self.phases[phase] = self.phases.get(phase, 0) + time.monotonic() - began
-
-    @property
-    def was_stopped(self) -> bool:
-        """Stopped by a signal before it was done."""
-        return self.stopped_by is not None
 
     @property
     def seconds(self) -> float:
@@ -254,14 +249,22 @@ def _owner(run: Run, source: Source | None, topic_ids: dict[str, str]) -> Owner:
 
 
 def _stream(run: Run, spark: SparkSession, checkpoint: Checkpoint, trigger: dict[str, Any], watch: Watcher) -> None:
-    stopping = Stop()
+    """Run the flows as queries until they end.
+
+    A stop by systemd reaches Spark's Python workers too: what fails after the signal is a part of the stop.
+    """
+    stopping = threading.Event()
     queries: list[StreamingQuery] = []
-    with _stopped_by_signals(stopping):
+    with _set_by_signals(stopping):
         try:
             flows = run.job.flows(spark, run.broker, run.config)
             run.outputs = {flow.name: flow.sink.where for flow in flows}
             queries.extend(_start(run, flow, checkpoint, trigger) for flow in flows)
             _watch(run, queries, watch, stopping)
+        except (PySparkException, Py4JError, PipelineError):
+            if not stopping.is_set():
+                raise
+            run.was_stopped = True
         finally:
             for query in queries:
                 query.stop()
@@ -281,9 +284,9 @@ def _start(run: Run, flow: Flow, checkpoint: Checkpoint, trigger: dict[str, Any]
     return flow.sink.start(writer, run.broker)
 
 
-def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: Stop) -> None:
+def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: threading.Event) -> None:
     """Wait until every query has ended, one has failed, or the run is stopped."""
-    while not stopping.event.is_set():
+    while not stopping.is_set():
         active = [query for query in queries if query.isActive]
         failed = next((error for query in queries if (error := query.exception()) is not None), None)
         run.doing = _doing(active)
@@ -292,8 +295,8 @@ def _watch(run: Run, queries: list[StreamingQuery], watch: Watcher, stopping: St
             raise sentence_of(failed, run.bootstrap)
         if not active:
             return
-        stopping.event.wait(LOOK_S)
-    run.stopped_by = stopping.signal
+        stopping.wait(LOOK_S)
+    run.was_stopped = True
 
 
 def _doing(queries: list[StreamingQuery]) -> dict[str, str]:
@@ -302,27 +305,14 @@ def _doing(queries: list[StreamingQuery]) -> dict[str, str]:
     return {name: status["message"] for name, status in statuses.items() if status["isTriggerActive"]}
 
 
-@dataclass
-class Stop:
-    """Set by a signal."""
-
-    event: threading.Event = field(default_factory=threading.Event)
-    signal: int | None = None
-
-    def set(self, number: int) -> None:
-        """Stop because of this signal."""
-        self.signal = number
-        self.event.set()
-
-
 @contextmanager
-def _stopped_by_signals(stopping: Stop) -> Iterator[None]:
+def _set_by_signals(stopping: threading.Event) -> Iterator[None]:
     """Set `stopping` on SIGINT and SIGTERM; does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.signal(number, lambda number, _: stopping.set(number)) for number in numbers}
+    before = {number: signal.signal(number, lambda *_: stopping.set()) for number in numbers}
     try:
         yield
     finally:

@@ -20,7 +20,7 @@ from barnabas.supervise.node import Body, Lifeline, fork
 from barnabas.supervise.options import KAFKA, OURS, ClusterOptions
 from barnabas.supervise.plan import Controller, PlanError
 from barnabas.supervise.recovery import check_metadata, find_again
-from barnabas.supervise.state import FILE, ClusterState, NoCluster, NodeState, Unreadable, read_all
+from barnabas.supervise.state import FILE, ClusterState, NoCluster, NodeState, Unreadable, read_all, requests_file
 from barnabas.terminal.notes import note
 
 # --- ports: those after the first one, or free ones
@@ -150,6 +150,7 @@ class Members:
     def start(self, node: NodeState, let_go: list[int]) -> int:
         """Start a node's process; its id. `let_go`: descriptors of the supervisor that it must not keep."""
         Path(self.ready_file(node)).unlink(missing_ok=True)
+        Path(requests_file(node)).unlink(missing_ok=True)
         is_broker = node.role == "broker"
 
         def in_child() -> None:
@@ -177,6 +178,7 @@ class Members:
         from barnabas.broker.server import run
 
         options = self.options
+        watched = options.companion if node.role == "broker" else None
         return run(
             ServeOptions(
                 sets=self._keys(node),
@@ -187,6 +189,7 @@ class Members:
                 ready_file=self.ready_file(node),
                 log_level=options.log_level,
                 is_temporary=options.data_dir is None,
+                companion=None if watched is None else watched.of_broker(requests_file(node)),
             )
         )
 

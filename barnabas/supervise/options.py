@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from barnabas.broker.config.options import Companion as BrokerCompanion
 
 OURS, KAFKA = "ours", "kafka"
 MAX_BROKERS = 99
@@ -19,6 +22,9 @@ class Companion(Protocol):
 
     def start(self, bootstrap: str, data_dir: str) -> None:
         """Start the process, for the cluster at these addresses."""
+
+    def of_broker(self, file: str) -> BrokerCompanion:
+        """What serves within a broker for this process, and writes to `file` how it is reached."""
 
     def descriptors(self) -> list[int]:
         """The descriptors that no node may inherit."""

@@ -57,6 +57,11 @@ class NodeState:
         return f"{self.role} {self.node_id}"
 
 
+def requests_file(node: NodeState) -> str:
+    """The control file of a broker whose requests the console of the cluster shows."""
+    return f"{node.directory}.requests"
+
+
 @dataclass(slots=True)
 class ClusterState:
     """The cluster of a directory."""

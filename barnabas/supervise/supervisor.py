@@ -29,6 +29,7 @@ from barnabas.supervise.plan import PlanError
 from barnabas.supervise.requests import Requests
 from barnabas.supervise.state import ClusterState, NodeState
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 
 EXIT_OK, EXIT_FAILED, EXIT_MISTAKE = 0, 1, 2
 STARTING_POLL_S = 0.004
@@ -306,7 +307,7 @@ class Supervisor:
             temporary.replace(self.options.ready_file)
         now = time.strftime("%Y-%m-%d %H:%M:%S") + f",{time.time_ns() // 1_000_000 % 1000:03d}"
         count = len(self.state.brokers)
-        clients = f"A cluster of {count} broker{'s'[: count != 1]} in {self.directory}"
+        clients = f"A cluster of {count} {plural('broker', count)} in {self.directory}"
         who = f"[KafkaServer cluster={self.state.cluster_id}]"
         sys.stdout.write(
             f"[{now}] INFO {who} started on {bound} (kafka.server.KafkaServer)\n"

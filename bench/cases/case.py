@@ -23,7 +23,7 @@ LOWER_IS_BETTER = frozenset(
     {
         "start s", "idle MB", "p50 ms", "p99 ms", "CPU s/GB", "sync p50 ms", "sync p99 ms", "p99/sync", "MB",
         "clean start s", "clean all s", "kill start s", "kill all s", "kill read MB",
-        "load s", "pause ms", "CPU ms", "CPU us/op", "CPU s", "run s", "whole s",
+        "load s", "pause ms", "ready s", "page ms", "page kB", "CPU ms", "CPU us/op", "CPU s", "run s", "whole s",
     }
 )  # fmt: skip
 KAFKA_PAUSE = {"broker.session.timeout.ms": "3600000"}
@@ -48,6 +48,8 @@ class Scale:
     shared: int = 0  # records of 100 bytes, read by a share group
     spark_records: int = 0  # of 100 bytes
     spark_large: int = 0  # of 1 KB
+    console_records: int = 0  # of 200 bytes of JSON, in the topic that a console reads
+    console_topics: int = 0  # in a cluster that a console watches, with a fifth as many groups
     warmup_rounds: int = 1
     idle_wait_s: float = 0  # longest total wait for an idle machine
 
@@ -55,12 +57,14 @@ class Scale:
 FULL = Scale(
     seconds=2.5, warmup_s=1.0, records=800_000, max_mb=1200, fill_mb=150,
     synced_records=600_000, partitions_mb=10_000, compact_mb=400, copied=8_000, groups=10_000,
-    shared=100_000, spark_records=1_000_000, spark_large=5_000_000, warmup_rounds=2, idle_wait_s=90,
+    shared=100_000, spark_records=1_000_000, spark_large=5_000_000,
+    console_records=10_000_000, console_topics=10_000, warmup_rounds=2, idle_wait_s=90,
 )  # fmt: skip
 QUICK = Scale(
     seconds=1.0, warmup_s=0.5, records=200_000, max_mb=300, fill_mb=40,
     synced_records=150_000, partitions_mb=1000, compact_mb=128, copied=5_000, groups=10_000,
-    shared=50_000, spark_records=200_000, spark_large=200_000, idle_wait_s=20,
+    shared=50_000, spark_records=200_000, spark_large=200_000,
+    console_records=500_000, console_topics=1000, idle_wait_s=20,
 )  # fmt: skip
 
 

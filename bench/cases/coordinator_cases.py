@@ -116,7 +116,7 @@ class Coordinator:
             if not coordinator.error_code:
                 self.broker = coordinator.node_id
                 return self._connection(f"{coordinator.host}:{coordinator.port}", deadline)
-        raise ClientError(f"nobody knows the coordinator of {self.key}")
+        raise ClientError(f"no running broker names the coordinator of {self.key}")
 
     def _connection(self, address: str, deadline: float) -> NodeConnection:
         connection = self._connections.get(address)

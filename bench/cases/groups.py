@@ -5,6 +5,7 @@ from __future__ import annotations
 from bench.cases import (
     cluster,
     compaction,
+    console,
     coordination,
     coordinator_cases,
     page_cache,
@@ -61,6 +62,7 @@ def all_groups(scale: Scale) -> list[Group]:
             kafka=CLEANER,
             warm_up=compaction.warm_up,
         ),
+        *console.groups(scale, PAGE_CACHE),
         Group(
             "1,000 partitions",
             "Neither broker syncs before acknowledging. All runs of one broker come before the other's. `start s` is "

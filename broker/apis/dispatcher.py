@@ -330,22 +330,21 @@ def _respond(connection: Connection, route: Route, correlation_id: int, response
         connection.out_bytes += len(frame)
         return
     size = 4 + route.response_is_flexible
-    parts: list[Chunk] = [b""]  # for the header; reading may fail, so nothing is in the output before
     is_joined = True
-    for chunk in chunks:
+    for index, chunk in enumerate(chunks):
         size += len(chunk)
         if type(chunk) is not bytes and not isinstance(chunk, IN_MEMORY):
-            chunk = _in_memory(chunk)
-            is_joined = is_joined and isinstance(chunk, IN_MEMORY)
-        parts.append(chunk)
+            chunks[index] = in_memory = _in_memory(chunk)  # it may fail, so nothing is in the output before
+            is_joined = is_joined and isinstance(in_memory, IN_MEMORY)
     if route.response_is_flexible:
-        parts[0] = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
+        header = _FLEXIBLE_RESPONSE_HEADER.pack(size, correlation_id, 0)
     else:
-        parts[0] = _RESPONSE_HEADER.pack(size, correlation_id)
+        header = _RESPONSE_HEADER.pack(size, correlation_id)
     if is_joined and size <= JOINED_BYTES:
-        connection.out.append(b"".join(parts))  # type: ignore[arg-type]
+        connection.out.append(b"".join((header, *chunks)))  # type: ignore[arg-type]
     else:
-        connection.out.extend(parts)
+        connection.out.append(header)
+        connection.out.extend(chunks)
     connection.out_bytes += size + 4
 
 

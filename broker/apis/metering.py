@@ -73,7 +73,7 @@ def respond_metered(
         respond(response)
         return
     throttle_ms = throttle_of(usage, context.api_key, response)
-    respond(_telling(response, throttle_ms, route) if throttle_ms else response)
+    respond(_with_throttle_time(response, throttle_ms, route) if throttle_ms else response)
     usage.finish()
     if throttle_ms:
         _throttle(context, throttle_ms)
@@ -109,7 +109,7 @@ def _size_of_records(response: ShareFetchResponse) -> int:
     return sum(len(data.records or b"") for topic in response.responses for data in topic.partitions)
 
 
-def _telling(response: Message, throttle_ms: int, route: Route) -> Message:
+def _with_throttle_time(response: Message, throttle_ms: int, route: Route) -> Message:
     """The response with its throttle time; an encoded response begins with this field, if its version has it."""
     if not isinstance(response, EncodedResponse):
         if hasattr(response, FIELD):

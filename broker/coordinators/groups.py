@@ -268,7 +268,7 @@ class GroupCoordinators(CoordinatorRuntime["GroupCoordinator"]):
             if result.producer is None:
                 coordinator.replay(key, value, at, offset)
             else:
-                coordinator.replay_pending(result.producer[0], key, value, offset)
+                coordinator.replay_pending(result.producer[0], key, value, at, offset)
 
     def _committed(self, shard: Shard[GroupCoordinator], result: Result) -> None:  # noqa: ARG002 - the same for each
         self.share_states.committed(result)

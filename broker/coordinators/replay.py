@@ -91,7 +91,7 @@ def group_replay(coordinator: GroupCoordinator, at: Moment) -> Replay:
         if batch.is_control:
             return partial(_replay_end, coordinator, batch.producer_id, at)
         if batch.is_transactional:
-            return partial(_replay_pending, coordinator, batch.producer_id)
+            return partial(_replay_pending, coordinator, batch.producer_id, at)
         return replay_plain
 
     return replay
@@ -103,9 +103,9 @@ def _replay_end(coordinator: GroupCoordinator, producer_id: int, at: Moment, rec
     return RECORD_COST
 
 
-def _replay_pending(coordinator: GroupCoordinator, producer_id: int, record: RecordFields) -> int:
+def _replay_pending(coordinator: GroupCoordinator, producer_id: int, at: Moment, record: RecordFields) -> int:
     offset, _, key, value, _, _ = record
-    coordinator.replay_pending(producer_id, key or b"", value, offset)
+    coordinator.replay_pending(producer_id, key or b"", value, at, offset)
     return RECORD_COST
 
 

@@ -1,7 +1,8 @@
 """Runs the transaction coordinators: one `TransactionCoordinator` for each partition of `__transaction_state`.
 
 Markers are written when the outcome of a transaction is committed, and retried until the marker of every partition is
-committed too (T4): here, or by the broker that leads the partition. A deleted partition needs no marker.
+committed too (T4): here, or by the broker that leads the partition. A deleted partition needs no marker. The markers
+of the transactions that a turn ends are written together (`gathered_markers`).
 """
 
 from __future__ import annotations
@@ -31,11 +32,13 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from barnabas.broker.coordinators.markers import MarkerWriter, OnOffsetsEnded
+    from barnabas.broker.coordinators.gathered_markers import GatheredMarkers
+    from barnabas.broker.coordinators.markers import Marker, MarkerWriter, OnOffsetsEnded
     from barnabas.broker.coordinators.remote_markers import RemoteMarkers
     from barnabas.broker.coordinators.replay import Replay
     from barnabas.broker.coordinators.services import BrokerServices
     from barnabas.broker.coordinators.transaction_requests import TransactionRequests
+    from barnabas.broker.replicas.partition import Partition
     from barnabas.coord.cluster.delta import ClusterDelta
     from barnabas.coord.machine import Moment, Result
     from barnabas.coord.transactions.config import TransactionConfig
@@ -149,7 +152,16 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
 
     def _committed(self, shard: Shard[TransactionCoordinator], result: Result) -> None:
         for markers in getattr(result, "markers", ()):
-            self._write_markers(shard, markers, sorted(markers.partitions))
+            if not self._loop.is_gathering:
+                self._write_markers(shard, markers, sorted(markers.partitions))
+            else:
+                self._gathered_markers.add(shard, markers)
+
+    @cached_property
+    def _gathered_markers(self) -> GatheredMarkers:
+        from barnabas.broker.coordinators.gathered_markers import GatheredMarkers
+
+        return GatheredMarkers(self, self._loop)
 
     def _write_markers(
         self,
@@ -159,8 +171,25 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         attempt: int = 0,
     ) -> None:
         """Have the leaders of `partitions` write markers, and report the partitions where markers are committed."""
+        done = self.write_markers(shard, markers, partitions, partial(self._write_one, shard, markers), attempt)
+        if done:
+            self.report(shard, [(markers, done)])
+
+    def write_markers(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        partitions: Sequence[TopicPartition],
+        write_here: Callable[[TopicPartition, int], bool],
+        attempt: int = 0,
+    ) -> list[TopicPartition]:
+        """Have the leaders of `partitions` write markers; the partitions where they are committed, or not needed.
+
+        `write_here(target, attempt)` writes a marker of this broker, and returns whether it is committed. The others
+        are reported, or tried again, later.
+        """
         if not self.is_current(shard):
-            return
+            return []
         image, node_id = self._services.image(), self._services.config.node_id
         done: list[TopicPartition] = []
         again: list[TopicPartition] = []
@@ -170,7 +199,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             if partition is None:
                 done.append(target)  # deleted: needs no marker
             elif partition.leader == node_id:
-                if self._write_one(shard, markers, target, attempt):
+                if write_here(target, attempt):
                     done.append(target)
             elif partition.leader < 0:
                 again.append(target)
@@ -180,8 +209,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             decided = partial(self._remote_decided, shard, markers, attempt)
             self.remote_markers.write(leader, markers, shard.leader_epoch, targets, decided)
         self._retry_later(shard, markers, again, attempt)
-        if done:
-            self._report(shard, markers, done)
+        return done
 
     def _remote_decided(
         self,
@@ -194,42 +222,70 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         """Another broker has written markers, or could not."""
         self._retry_later(shard, markers, again, attempt)
         if done and self.is_current(shard):
-            self._report(shard, markers, done)
+            self.report(shard, [(markers, done)])
 
-    def _write_one(
-        self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition, attempt: int
-    ) -> bool:
-        """Write one marker here; returns whether it is done, because it is committed or not needed."""
+    def marker_of(self, shard: Shard[TransactionCoordinator], markers: Markers) -> Marker:
+        """The marker of a transaction, the same in each of its partitions."""
         from barnabas.broker.coordinators.markers import Marker
 
-        topic, index = target
-        marker = Marker(
+        return Marker(
             markers.producer_id,
             markers.producer_epoch,
             markers.is_commit,
             shard.leader_epoch,
             markers.transaction_version,
         )
+
+    def leader(self, target: TopicPartition) -> Partition:
+        """A partition that this broker leads. KafkaError."""
+        return self._services.partitions.get_leader(*target)
+
+    def _write_one(
+        self, shard: Shard[TransactionCoordinator], markers: Markers, target: TopicPartition, attempt: int
+    ) -> bool:
+        """Write one marker here; returns whether it is done, because it is committed or not needed."""
         try:
-            partition = self._services.partitions.get_leader(topic, index)
-            offset = self.markers.write(partition, marker)
-        except KafkaError as error:
-            if error.code in LATE_MARKER_ERRORS:
-                logger.error(
-                    "%s-%d rejected the marker of transactional id %r: %s",
-                    topic,
-                    index,
-                    markers.transactional_id,
-                    error,
-                )
-                return True
-            self._retry_later(shard, markers, [target], attempt)
-            return False
+            partition = self.leader(target)
+            offset = self.markers.write(partition, self.marker_of(shard, markers))
         except Exception as error:
+            return self.marker_failed(shard, markers, target, attempt, error)
+        return self.is_marked(shard, markers, target, attempt, partition, offset)
+
+    @staticmethod
+    def is_late(error: Exception) -> bool:
+        """Whether the partition has refused a marker because it has no open transaction that this one could end."""
+        return isinstance(error, KafkaError) and error.code in LATE_MARKER_ERRORS
+
+    def marker_failed(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        target: TopicPartition,
+        attempt: int,
+        error: Exception,
+    ) -> bool:
+        """A marker could not be written here, and is tried again; True if it is not needed any more."""
+        if self.is_late(error):
+            text = "%s-%d rejected the marker of transactional id %r: %s"
+            logger.error(text, *target, markers.transactional_id, error)
+            return True
+        if not isinstance(error, KafkaError):
+            topic, index = target
             what = f"Writing the marker of transactional id {markers.transactional_id!r} to {topic}-{index}"
             log_failure(what, error)
-            self._retry_later(shard, markers, [target], attempt)
-            return False
+        self._retry_later(shard, markers, [target], attempt)
+        return False
+
+    def is_marked(
+        self,
+        shard: Shard[TransactionCoordinator],
+        markers: Markers,
+        target: TopicPartition,
+        attempt: int,
+        partition: Partition,
+        offset: int,
+    ) -> bool:
+        """Whether a marker, written at or below `offset`, is committed; otherwise it is reported when it is."""
         if offset < partition.log.high_watermark:
             return True
         partition.when_committed(offset, partial(self._marker_decided, shard, markers, target, attempt))
@@ -247,7 +303,7 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
         if error:
             self._retry_later(shard, markers, [target], attempt)
         elif self.is_current(shard):
-            self._report(shard, markers, [target])
+            self.report(shard, [(markers, [target])])
 
     def _retry_later(
         self,
@@ -261,11 +317,21 @@ class TransactionCoordinators(CoordinatorRuntime["TransactionCoordinator"]):
             retry_at = self._loop.now() + min(MAX_MARKER_RETRY_S, MARKER_RETRY_S * 2 ** min(attempt, 10))
             self._loop.timers.at(retry_at, lambda: self._write_markers(shard, markers, targets, attempt + 1))
 
-    def _report(self, shard: Shard[TransactionCoordinator], markers: Markers, done: Iterable[TopicPartition]) -> None:
+    def report(
+        self, shard: Shard[TransactionCoordinator], marked: Iterable[tuple[Markers, Iterable[TopicPartition]]]
+    ) -> None:
+        """Report the partitions where markers of different transactions are committed: one write ends them all."""
         at = self._moment()
-        try:
-            result = shard.coordinator.markers_written(markers, done, at)
-        except Exception as error:
-            self.fail(shard, f"The report of the markers of transactional id {markers.transactional_id!r}", error)
-        else:
+        result: Result | None = None
+        for markers, done in marked:
+            try:
+                of_transaction = shard.coordinator.markers_written(markers, done, at)
+            except Exception as error:
+                self.fail(shard, f"The report of the markers of transactional id {markers.transactional_id!r}", error)
+                return
+            if result is None:
+                result = of_transaction
+            else:
+                result.merge(of_transaction)
+        if result is not None:
             self._process(shard, result, at)

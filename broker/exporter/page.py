@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.exporter.declarations import HISTOGRAM, LABELS, METRICS, Metric
 from barnabas.broker.metrics.histogram import Histogram
+
+if TYPE_CHECKING:
+    from barnabas.coord.client_metrics.kept import KeptMetrics
 
 LINES: Final = 200
 """How many lines a piece of the page has."""
@@ -27,6 +30,8 @@ _SUMMED: Final[dict[str, list[str]]] = {
     for source, metrics in _BY_SOURCE.items()
 }
 """By source, the fields that are summed for topics and groups beyond the limit of labels."""
+
+_OWN: Final = frozenset(metric.name + ending for metric in METRICS for ending in ("", "_bucket", "_sum", "_count"))
 
 
 class Page:
@@ -89,6 +94,32 @@ class Page:
                     piece = []
         if piece:
             yield joined(piece)
+
+
+def text_of_clients(metrics: KeptMetrics) -> Iterator[str]:
+    """The lines of the metrics that clients push, in pieces of about `LINES` lines.
+
+    A client's metric with the name of one of the broker's is left out: a page has each name once. What is shown may
+    change between two pieces: a scrape is no snapshot, but each line is true when it is written.
+    """
+    lines: list[str] = []
+    for name in list(metrics.families):
+        family = metrics.families.get(name)
+        if family is None or name in _OWN:
+            continue
+        lines.append(f"# TYPE {name} {family.kind}")
+        for client, values in list(family.of.items()):
+            for series, value in list(values.items()):
+                labels = f"{client.labels},{series}" if series else client.labels
+                lines.append(f"{name}{{{labels}}} {number(value)}")
+                if len(lines) >= LINES:
+                    yield joined(lines)
+                    lines = []
+        if len(lines) >= LINES:
+            yield joined(lines)
+            lines = []
+    if lines:
+        yield joined(lines)
 
 
 def joined(lines: list[str]) -> str:

@@ -7,14 +7,14 @@ part of the broker's time, however many there are.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
+from barnabas.broker.event_loop.waiting import Task, start_later
 from barnabas.broker.exporter import broker_figures
-from barnabas.broker.exporter.exposition import text_of_clients
 from barnabas.broker.exporter.group_figures import (
     Ends,
     ask_ends,
@@ -23,7 +23,7 @@ from barnabas.broker.exporter.group_figures import (
     remote_steps,
     transaction_steps,
 )
-from barnabas.broker.exporter.page import Page
+from barnabas.broker.exporter.page import Page, text_of_clients
 from barnabas.broker.exporter.replica_figures import replica_steps
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from barnabas.broker.event_loop.steps import Steps
     from barnabas.broker.metrics.meter import Meter
     from barnabas.broker.net.acceptor import Listener
-    from barnabas.broker.replicas.load import Load
-    from barnabas.wire.clients.broker_load import BrokerLoad
 
 R = TypeVar("R")
 
@@ -81,7 +79,7 @@ class Scraper:
         machine = broker_figures.Machine()
         await _in_thread(broker, partial(machine.read, broker))
         machine.add(page)
-        broker_figures.add_load(page, await _current(broker.load), sum(self._connections.values()))
+        broker_figures.add_load(page, await _called_back(broker.load.current), sum(self._connections.values()))
         broker_figures.add_listeners(page, self._listeners, self._connections)
         broker_figures.add_clients(page, broker.client_metrics)
         remote: list[tuple[str, int]] = []
@@ -104,7 +102,7 @@ class Scraper:
         return max(0.0, 1.0 - (busy_s - busy_before) / max(now - since, 0.001))
 
 
-def all_steps(page: Page, broker: Broker, meter: Meter, ends: Ends) -> Iterator[None]:
+def all_steps(page: Page, broker: Broker, meter: Meter, ends: Ends) -> Generator[None, None, None]:
     """Add the samples of all that grows with the number of topics, groups ...; `ends` as of `ask_ends`."""
     yield from replica_steps(page, broker, meter)
     yield from group_steps(page, broker, meter.group_labels, ends)
@@ -113,77 +111,42 @@ def all_steps(page: Page, broker: Broker, meter: Meter, ends: Ends) -> Iterator[
     yield from broker_figures.request_steps(page, meter)
 
 
-def _collected(items: Iterator[R | None], into: list[R]) -> Iterator[None]:
+def _collected(items: Iterator[R | None], into: list[R]) -> Generator[None, None, None]:
     for item in items:
         if item is not None:
             into.append(item)
         yield
 
 
-class _Slices:
-    """Work that is done in slices (`event_loop.slices.Work`)."""
-
-    def __init__(self, steps: Iterator[None]) -> None:
-        self._steps = steps
-        self.steps_done = 0
-        self.ended = trio.Event()
-        self.failure: Exception | None = None
-        self.is_cancelled = False
-
-    def step(self) -> bool:
-        """Do one step; whether there are more."""
-        if self.is_cancelled:
-            return False
-        self.steps_done += 1
-        try:
-            next(self._steps)
-        except StopIteration:
-            self.ended.set()
-        except Exception as error:
-            self.failure = error
-            self.ended.set()
-        return not self.ended.is_set()
-
-
-async def sliced(loop: Loop, steps: Iterator[None]) -> None:
+async def sliced(loop: Loop, steps: Generator[None, None, None]) -> None:
     """Do work between the turns of the loop; an exception of a step is raised here."""
-    work = _Slices(steps)
-    loop.slices.add(work)
+    tasks: list[Task] = []
     try:
-        await work.ended.wait()
+        await _called_back(lambda end: tasks.append(start_later(steps, loop.slices, end)))
     finally:
-        work.is_cancelled = True
-    if work.failure is not None:
-        raise work.failure
+        tasks[0].cancel()
 
 
 async def _in_thread(broker: Broker, job: Callable[[], None]) -> None:
     """Run a job that waits for a disk; an exception of it is raised here."""
-    ended = trio.Event()
-    failures: list[Exception] = []
 
     def steps() -> Steps[None]:
         yield job
 
-    def failed(error: Exception) -> None:
-        failures.append(error)
-        ended.set()
-
-    broker.runner.start(steps(), lambda _: ended.set(), failed)
-    await ended.wait()
-    if failures:
-        raise failures[0]
+    await _called_back(lambda end: broker.runner.start(steps(), end, end))
 
 
-async def _current(load: Load) -> BrokerLoad:
-    """The broker's current load; the disks are read in a thread."""
+async def _called_back(begin: Callable[[Callable[[Any], None]], object]) -> Any:
+    """The value that `begin` has its argument called with, now or later; an exception is raised."""
     ended = trio.Event()
-    loads: list[BrokerLoad] = []
+    outcomes: list[Any] = []
 
-    def take(current: BrokerLoad) -> None:
-        loads.append(current)
+    def end(outcome: Any) -> None:
+        outcomes.append(outcome)
         ended.set()
 
-    load.current(take)
+    begin(end)
     await ended.wait()
-    return loads[0]
+    if isinstance(outcomes[0], Exception):
+        raise outcomes[0]
+    return outcomes[0]

@@ -144,10 +144,10 @@ class BrokerLifecycle:
             self._config.node_id,
             self._config[BROKER_SESSION_TIMEOUT_MS] / 1000,
         )
-        self._be_patient()
+        self._extend_shutdown_wait()
         self.heartbeat_now()
 
-    def _be_patient(self) -> None:
+    def _extend_shutdown_wait(self) -> None:
         """Wait for the controller as long as a session lasts without an answer, and not too long in all."""
         if self._stop_timer is not None:
             self._stop_timer.cancel()
@@ -183,7 +183,7 @@ class BrokerLifecycle:
             want_shut_down=self.state == BrokerLifecycleState.PENDING_CONTROLLED_SHUTDOWN,
             offline_log_dirs=list(self._offline_dirs()),
         )
-        self._channel.send(request, self._heard, timeout_s=timeout_s)
+        self._channel.send(request, self._heartbeat_answered, timeout_s=timeout_s)
 
     def _later(self, pause_s: float) -> None:
         self._is_in_flight = False
@@ -232,7 +232,7 @@ class BrokerLifecycle:
 
     # -- heartbeats
 
-    def _heard(self, response: BrokerHeartbeatResponse | KafkaError) -> None:
+    def _heartbeat_answered(self, response: BrokerHeartbeatResponse | KafkaError) -> None:
         code = response.code if isinstance(response, KafkaError) else ErrorCode(response.error_code)
         if code in _UNKNOWN_EPOCH:
             logger.warning("The controller does not know the broker epoch %d: registering again", self.broker_epoch)
@@ -273,7 +273,7 @@ class BrokerLifecycle:
             if response.should_shut_down:
                 self._may_stop(is_drained=True)
             else:
-                self._be_patient()
+                self._extend_shutdown_wait()
                 self._later(SHUTDOWN_HEARTBEAT_S)
         else:
             if response.is_fenced != self._is_fenced:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from barnabas.storage.append.offset_assignment import AppendInfo
     from barnabas.storage.batch_content import Budget, UnfinishedCheck
     from barnabas.storage.log import Log
+    from barnabas.storage.producers.producer_state import EndMarker
 
 
 class Partition:
@@ -295,6 +296,12 @@ class Partition:
             self.committed_bytes.truncated(self.log.log_end_offset)
         self._wake_all()
 
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """As of the log; a leader's epoch is known from when it leads on, as in Kafka, not from its first record."""
+        if epoch == self.leader_epoch and self.is_leader:
+            return epoch, self.log.log_end_offset
+        return self.log.end_offset_for_epoch(epoch)
+
     def append_produced(
         self, records: memoryview, now: float, budget: Budget, *, is_validated: bool = False
     ) -> AppendInfo | UnfinishedCheck:
@@ -333,6 +340,24 @@ class Partition:
         except (KafkaError, OSError) as error:
             self._raise_not_written(error)
         self.appends += 1
+        self._appended(info, len(records))
+        return info
+
+    def append_markers(self, batches: Sequence[tuple[bytes, EndMarker]], now: float) -> AppendInfo:
+        """Append transaction markers of different producers, which this process has built, as `append`."""
+        if self.gathered is not None:
+            self._loop.write_gathered()
+        now_ms = self._loop.now_ms()
+        records = memoryview(bytearray().join([batch for batch, _ in batches]))
+        markers, position = [], 0
+        for batch, marker in batches:
+            markers.append((BatchHeader(records, position, position), marker))
+            position += len(batch)
+        try:
+            info = self.log.append_markers(records, markers, leader_epoch=self.leader_epoch, now_ms=now_ms, now=now)
+        except (KafkaError, OSError) as error:
+            self._raise_not_written(error)
+        self.appends += len(markers)
         self._appended(info, len(records))
         return info
 

@@ -60,7 +60,7 @@ NEW_PER_STEP = 100
 """The number of new partitions whose directories are made together in a thread."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _Topic:
     """The partitions of one topic."""
 

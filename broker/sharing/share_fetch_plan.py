@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.broker.sharing.share_sessions import SharedPartition
+from barnabas.broker.sharing.share_sessions import INITIAL_EPOCH, SharedPartition
 from barnabas.coord.share_partitions.acquisition import AcquireRequest
 from barnabas.coord.share_state.key import SharePartitionKey
 from barnabas.storage.files import FileSlice
@@ -47,7 +47,9 @@ class ShareFetchPlan:
 
     __slots__ = (
         "_batch_size",
+        "_is_new_session",
         "_is_strict",
+        "_loading",
         "_max_bytes",
         "_max_records",
         "_min_bytes",
@@ -75,8 +77,11 @@ class ShareFetchPlan:
         self._max_records = request.max_records
         self._batch_size = max(1, request.batch_size)
         self._is_strict = request.share_acquire_mode == RECORD_LIMIT
+        self._is_new_session = request.share_session_epoch == INITIAL_EPOCH
+        self._loading: set[SharedPartition] = set()
+        """The partitions whose state this fetch has loaded or waits for, and from which it has not read yet."""
         partitions = list(session.partitions)
-        first = session.epoch % len(partitions) if partitions else 0
+        first = request.share_session_epoch % len(partitions) if partitions else 0
         self._order = partitions[first:] + partitions[:first]
         self.cold: list[Callable[[], None]] = []
         """Functions that read the data of the last attempt's lookups from the disk; a thread has to call them first."""
@@ -88,6 +93,14 @@ class ShareFetchPlan:
                 yield self._find(shared)
             except KafkaError:
                 continue
+
+    def _find_loading(self, shared: SharedPartition) -> LiveSharePartition:
+        """As `_find`; one that is being loaded, or was not served before, is noted in `_loading`."""
+        was_served = self._share_partitions.find(SharePartitionKey(self._session.group_id, *shared)) is not None
+        live = self._find(shared)
+        if live.state is None or not was_served:
+            self._loading.add(shared)
+        return live
 
     def _find(self, shared: SharedPartition) -> LiveSharePartition:
         return self._share_partitions.get(SharePartitionKey(self._session.group_id, *shared))
@@ -115,21 +128,39 @@ class ShareFetchPlan:
                     answers.append((shared, data))
                 elif live.state is not None and live.state.next_fetch_offset() != offset:
                     has_moved = True
+            if self._is_new_session and (answers or has_moved or is_last):
+                self._add_empty(answers)
         return answers if answers or has_moved or is_last or not self._order else None
 
+    def _add_empty(self, answers: Answers) -> None:
+        """Add the partitions without records: the first answer of a session has every partition that can be served."""
+        answered = {shared for shared, _ in answers}
+        for shared in self._order:
+            if shared not in answered and shared not in self._loading and self._find(shared).can_acquire():
+                answers.append((shared, ShareFetchResponsePartitionData(partition_index=shared.partition, records=b"")))
+
     def _read_all(self, answers: Answers, may_wait: bool) -> tuple[list[_Readable], int]:
-        """Look for records in each partition, without acquiring them, and add errors to `answers`; also the size."""
+        """Look for records in each partition, without acquiring them, and add errors to `answers`; also the size.
+
+        As in Kafka the fetch that waits while the states of its partitions are loaded is answered with the first that
+        has enough records; the others are left to the next fetch.
+        """
         readable: list[_Readable] = []
         size = 0
         for shared in self._order:
             try:
                 if self._refused and shared.topic_id in self._refused:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                live = self._find(shared)
+                live = self._find_loading(shared)
+                if live.state is None:
+                    continue
+                if shared in self._loading and readable and size >= self._min_bytes:
+                    continue
                 read = self._read(live, may_wait, min_one_batch=not readable)
             except KafkaError as error:
                 answers.append((shared, _failed(shared, error.code)))
                 continue
+            self._loading.discard(shared)
             if read is not None:
                 readable.append((shared, live, *read))
                 size += len(read[1])

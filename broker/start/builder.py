@@ -152,7 +152,7 @@ def _add_parts(broker: Broker, world: World) -> None:
     log_dirs, failures = broker.log_dirs, broker.log_dir_failures
     flushers = {log_dir: Flusher(loop, log_dir, failures, flushes) for log_dir in log_dirs.dirs}
     slots = config[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS]
-    broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes))
+    broker.fetch_sessions = FetchSessions(slots, partial(_new_session_id, random_bytes), partial(_topic_name, broker))
     broker.partitions = Partitions(loop, config, log_dirs, failures, flushers, broker.runner)
     if broker.meter is not None:
         broker.meter.follow(broker.partitions)
@@ -210,6 +210,11 @@ def _subscribe(broker: Broker) -> None:
     metadata.on_config_change.append(apply_topic_defaults)
     partitions.on_failure = {runtime.topic: runtime.partition_failed for runtime in coordinators}
     broker.log_dir_failures.on_failure.append(partitions.take_dir_offline)
+
+
+def _topic_name(broker: Broker, topic_id: bytes) -> str:
+    topic = broker.image.topic_by_id(topic_id)
+    return "" if topic is None else topic.name
 
 
 def _new_session_id(random_bytes: Callable[[int], bytes]) -> int:

@@ -84,8 +84,8 @@ LATE_OF_CONTROLLER: Final = (
 )
 """The same for a process that is only a controller."""
 LIBRARIES: Final = (
-    *("base64", "binascii", "ctypes", "hashlib", "hmac", "json", "shutil", "subprocess", "zlib"),
-    *("lz4.frame", "re2", "snappy", "zstandard"),
+    *("base64", "binascii", "ctypes", "ctypes.util", "hashlib", "hmac", "json", "platform", "shutil", "subprocess"),
+    *("zlib", "lz4.frame", "re2", "snappy", "trio", "zstandard"),
 )
 """Modules of other packages that are imported, or loaded (`barnabas.lazy_modules`), when they are first needed."""
 USUAL: Final = (
@@ -103,6 +103,8 @@ USUAL: Final = (
     "broker.apis.transactions.transactions",
 )
 """What producers, consumers and groups of any client need; an idle broker holds it in memory."""
+USUAL_LIBRARIES: Final = ("trio.to_thread",)
+"""The same of other packages: threads and events of trio, which take 4 ms."""
 START_S: Final = 1.0
 """How long after the ready line it begins, seconds: clients that have waited for the broker are served first."""
 RETRY_S: Final = 10.0
@@ -127,7 +129,7 @@ def start_later(loop: Loop, apis: Iterable[str], descriptors: int, *, is_broker:
         else:
             loop.timers.at(loop.now() + CHECK_S, when_scarce)
 
-    loop.timers.at(loop.now() + START_S, lambda: start(loop, USUAL if is_broker else names, ()))
+    loop.timers.at(loop.now() + START_S, lambda: start(loop, USUAL if is_broker else names, USUAL_LIBRARIES))
     loop.timers.at(loop.now() + START_S, when_scarce)
 
 

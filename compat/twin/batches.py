@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 from barnabas.wire.batches.batch_format import CRC_OFFSET, CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD
@@ -170,5 +170,5 @@ def decoded_batches(data: bytes) -> list[dict[str, Any]]:
 def _body(body: bytes, codec: int) -> bytes:
     try:
         return bytes(decompress(codec, body)) if codec else body
-    except Exception:  # noqa: BLE001 - what cannot be decompressed is compared as it is
+    except Exception:
         return body

@@ -93,9 +93,8 @@ class Comparison:
 
     def _walk_lists(self, path: tuple[str, ...], kafkas: list[Any], ours: list[Any], found: list[Difference]) -> None:
         key = _natural_key([*kafkas, *ours])
-        if (
-            key is None
-            or len(kafkas) == len(ours)
+        if key is None or (
+            len(kafkas) == len(ours)
             and all(
                 self._same(key[-1], one.get(key[-1]), other.get(key[-1]))
                 for one, other in zip(kafkas, ours, strict=True)

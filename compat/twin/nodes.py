@@ -20,6 +20,10 @@ KEYS = {
     "share.coordinator.state.topic.num.partitions": "4",
     "log.retention.check.interval.ms": "86400000",
     "log.cleaner.backoff.ms": "86400000",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
 }
 """Few partitions of the internal topics, and no retention or compaction while sequences run."""
 

@@ -35,6 +35,8 @@ def prepare(channel: Channel) -> None:
             _until(
                 lambda r=request: at_path(ask(channel, "FindCoordinator", 6, r), ("coordinators", 0, "error_code")) == 0
             )
+    shared = {"key_type": 2, "coordinator_keys": ["twin:AAAAAAAAAAAAAAAAAAAAAQ:0"]}
+    _until(lambda: at_path(ask(channel, "FindCoordinator", 6, shared), ("coordinators", 0, "error_code")) == 0)
     for number in range(8):
         request = {"transactional_id": f"twin-{number}", "transaction_timeout_ms": 60000}
         _until(lambda r=request: ask(channel, "InitProducerId", 5, r).get("error_code") == 0)

@@ -64,13 +64,11 @@ def _java_split(item: str) -> list[str]:
 
 
 def _compiled(regex: str, item: str) -> Any:
-    import re2
+    from barnabas.coord.re2_patterns import compile_re2
 
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(regex, options)
-    except re2.error:
+        return compile_re2(regex)
+    except ValueError:
         raise _illegal(item) from None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from barnabas.coord.client_metrics.matching import ClientAttributes, Patterns, is_match, parse_match
+from barnabas.coord.partitioning import java_hash
 from barnabas.wire.batches.crc import crc32c
 from barnabas.wire.configdef import parse_list
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -107,8 +108,6 @@ def java_set_order(items: Iterable[str]) -> list[str]:
 
 
 def _spread_hash(text: str) -> int:
-    value = 0
-    units = text.encode("utf-16-be", errors="surrogatepass")
-    for at in range(0, len(units), 2):
-        value = value * 31 + (units[at] << 8 | units[at + 1]) & 0xFFFF_FFFF
+    """Java's `HashMap.hash`, unsigned."""
+    value = java_hash(text) & 0xFFFF_FFFF
     return value ^ value >> 16

@@ -349,7 +349,7 @@ _MESSAGES: Final = {
 
 
 def _failed_creation(name: str, error: KafkaError) -> CreatableTopicResult:
-    return CreatableTopicResult(name=name, error_code=error.code, error_message=_message(error), configs=None)
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=_message(error))
 
 
 def _each_once(states: Iterable[DeleteTopicState], two_ways: Collection[Uuid]) -> Iterator[DeleteTopicState]:

@@ -66,8 +66,9 @@ BOOTSTRAP_FEATURES: Final = (
 )
 """The features that a new single node finalizes.
 
-Kafka's format also finalizes eligible.leader.replicas.version. A single node has no replicas that could be eligible:
-there the feature only changes which values of min.insync.replicas are refused, so it is left to a cluster.
+Kafka's format also finalizes eligible.leader.replicas.version, with min.insync.replicas as a config of the cluster. A
+single node has no replicas that could be eligible: there the feature only lets the static min.insync.replicas have no
+effect, so it is left to clusters and to the profile `kafka`, where a single node looks like Kafka's.
 """
 
 
@@ -77,7 +78,7 @@ def bootstrap_records() -> list[Message]:
 
 
 def cluster_bootstrap_records(min_insync_replicas: str) -> list[Message]:
-    """The first records of a new cluster: as a newly formatted Kafka has them, ELR included.
+    """The first records of a new cluster, or single node like Kafka's: as Kafka's format writes them, ELR included.
 
     With ELR all brokers have one default of min.insync.replicas, so it is a record (KIP-966).
     """

@@ -119,9 +119,15 @@ class GroupCoordinator(Coordinator):
         """
         return self._known is not None and not self._pending.by_producer and self._known.put(key, value)
 
-    def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, offset: int) -> None:
-        """Hold back a record of an open transaction that is in the log until the transaction's marker (T5, T11)."""
+    def replay_pending(self, producer_id: int, key: bytes, value: bytes | None, at: Moment, offset: int) -> None:
+        """Hold back a record of an open transaction that is in the log until the transaction's marker (T5, T11).
+
+        The group exists from now on: it is listed, and can be deleted with what is held back.
+        """
         self._pending.hold(producer_id, offset, CoordinatorRecord(key, value))
+        about = records.read_key(key)
+        if isinstance(about, OffsetCommitKey) and value is not None and about.group not in self.groups:
+            self.groups[about.group] = ClassicGroup(about.group, at)
 
     def replay_end(self, producer_id: int, at: Moment, *, commit: bool) -> None:
         """Apply the marker that ends the producer's transaction in this partition."""
@@ -241,9 +247,9 @@ class GroupCoordinator(Coordinator):
 
     def list_groups(self, states: Collection[str] = (), types: Collection[str] = ()) -> list[ListedGroup]:
         """ListGroups: the groups in one of `states` and of one of `types`, or all; letter case does not matter."""
-        wanted_states = {state.strip().lower() for state in states}
-        wanted_types = {kind.strip().lower() for kind in types}
-        return list(self.listed(wanted_states, wanted_types))
+        state_names = {state.strip().lower() for state in states}
+        type_names = {kind.strip().lower() for kind in types}
+        return list(self.listed(state_names, type_names))
 
     def listed(self, states: Collection[str], types: Collection[str]) -> Iterator[ListedGroup]:
         """As `list_groups`, one by one, with the names of states and types in lower case."""

@@ -1,8 +1,8 @@
 """How fast something is used: Kafka's rate over windows, and the time to wait until it is within a limit again.
 
-A window begins with the first use after the one before has ended. Windows whose last use is older than all windows last
-count no longer. Missing windows count as windows without use, so a new client may use at once what it may in all
-windows but one. Times are milliseconds. Source: Kafka 4.4 `SampledStat`, `Rate`, `QuotaUtils`.
+A window begins with the first use after the one before has ended. A window whose last use is as long ago as all windows
+together last counts no longer. Missing windows count as windows without use: a new client may use at once what it may
+use in all windows but one. Times are milliseconds. Source: Kafka 4.4 `SampledStat`, `Rate`, `QuotaUtils`.
 """
 
 from __future__ import annotations

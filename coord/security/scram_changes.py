@@ -105,6 +105,17 @@ def password_records(
     return records
 
 
+def failed_description(
+    request: DescribeUserScramCredentialsRequest, error: KafkaError
+) -> DescribeUserScramCredentialsResponse:
+    """The response with an error for the request and, as in Kafka, a result without a name for each named user."""
+    code, message = int(error.code), error.message
+    results = [
+        DescribeUserScramCredentialsResult(user="", error_code=code, error_message=message) for _ in request.users or ()
+    ]
+    return DescribeUserScramCredentialsResponse(results=results, error_code=code, error_message=message)
+
+
 def failed_alteration(
     request: AlterUserScramCredentialsRequest, error: KafkaError
 ) -> AlterUserScramCredentialsResponse:

@@ -32,7 +32,9 @@ def acknowledgements(batches: Iterable[BatchFields], *, may_renew: bool) -> list
     previous_last = -1
     for batch in batches:
         first, last, types = batch.first_offset, batch.last_offset, batch.acknowledge_types
-        if first > last or first <= previous_last:
+        if (
+            first > last or first < previous_last
+        ):  # the same record twice is refused when it is acknowledged, as in Kafka
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         previous_last = last
         if len(types) != 1 and len(types) != last - first + 1:

@@ -9,6 +9,7 @@ a durable state: after a restart such records are available. Locks expire in `ti
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.coord.share_partitions.acquisition import Acquisition
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from barnabas.coord.share_state.batches import StateBatch
 
 NOT_FOUND = "Batch record not found. The request batch offsets are not found in the cache."
-PAST_ACQUIRED = "Batch record not found. The last offset in request is past acquired records."
+PAST_ACQUIRED = "Batch record not found. The {} offset in request is past acquired records."
 NOT_ACQUIRED = "The batch cannot be acknowledged. The batch is not in the acquired state."
+OFFSET_NOT_ACQUIRED = "The offset cannot be acknowledged. The offset is not acquired."
 NOT_OWNER = "Member is not the owner of batch record"
+NOT_OWNER_OF_OFFSET = "Member is not the owner of offset"
 NO_RENEWAL = "Renewing acquisition locks is not enabled for the group."
 
 _STATE_AFTER = {
@@ -156,6 +159,11 @@ class SharePartition:
         ]
         for acknowledgement in acknowledgements:
             self._check(member_id, acknowledgement)
+        for before, acknowledgement in pairwise(acknowledgements):
+            if before.last == acknowledgement.first and before.type is not AcknowledgeType.RENEW:
+                (run,) = window.touching(before.last, before.last)
+                was_batch = run.batch == (run.first, run.last) and before.first <= run.first
+                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED if was_batch else OFFSET_NOT_ACQUIRED)
         change = StateChange()
         settings = self._settings()
         for acknowledgement in acknowledgements:
@@ -172,12 +180,14 @@ class SharePartition:
         if not window:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_FOUND)
         if acknowledgement.last >= window.end_offset:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, PAST_ACQUIRED)
+            end = "first" if acknowledgement.first >= window.end_offset else "last"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, PAST_ACQUIRED.format(end))
         for run in window.touching(max(acknowledgement.first, window.start_offset), acknowledgement.last):
+            is_batch = run.batch == (run.first, run.last)
             if run.state is not RecordState.ACQUIRED:
-                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED)
+                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_ACQUIRED if is_batch else OFFSET_NOT_ACQUIRED)
             if run.member_id != member_id:
-                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_OWNER)
+                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NOT_OWNER if is_batch else NOT_OWNER_OF_OFFSET)
         if acknowledgement.type is AcknowledgeType.RENEW and not self._settings().share_renew_acknowledge_enable:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, NO_RENEWAL)
 

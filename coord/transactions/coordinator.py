@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 EPOCH_BUMP_END_TXN_VERSION = 5
 """EndTxn from this version on bumps the epoch (KIP-890)."""
 
+MOST_WRITTEN = 10
+"""How many transactions are kept to be replayed without a parse of their records; the rest are parsed."""
 RETRY_COMPLETE_MS = 1_000
 """Delay until the record that completes a transaction is written again after a failure."""
 
@@ -68,6 +70,8 @@ class TransactionCoordinator(Coordinator):
         self._new_producer_id = new_producer_id
         self._previous_epochs: dict[str, tuple[int, int, int]] = {}
         """By transactional id: producer id, epoch, and the epoch that the producer had before these."""
+        self._written: dict[bytes, Transaction] = {}
+        """By value of a record that is not replayed yet: the transaction that a parse of the value would return."""
         self._is_loading = True
 
     # ---- load, replay, unload
@@ -77,7 +81,7 @@ class TransactionCoordinator(Coordinator):
         transactional_id = records.read_key(key)
         if transactional_id is None:
             return
-        new = None if value is None else records.read_transaction(value)
+        new = None if value is None else self._written.pop(value, None) or records.read_transaction(value)
         # in the log that is loaded, compaction may have removed steps
         state = self._table.apply(transactional_id, new, is_checked=not self._is_loading)
         if new is None:
@@ -324,7 +328,12 @@ class TransactionCoordinator(Coordinator):
 
     def _write(self, transactional_id: str, transaction: Transaction, result: TransactionResult) -> None:
         version = records.FLEXIBLE_VALUE_VERSION if self._config.transaction_version > 0 else 0
-        result.records.append(records.transaction_record(transactional_id, transaction, version))
+        record = records.transaction_record(transactional_id, transaction, version)
+        result.records.append(record)
+        if version and record.value is not None:  # version 0 does not hold all fields
+            if len(self._written) >= MOST_WRITTEN:
+                self._written.clear()
+            self._written[record.value] = transaction
 
     # ---- time
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.coord.machine import CoordinatorRecord
+from barnabas.coord.short_key_cache import cached_if_short
 from barnabas.coord.transactions.states import BY_LOG_ID, TransactionState
 from barnabas.coord.transactions.transaction import NO_PRODUCER_ID, Transaction
 from barnabas.wire.errors import ProtocolError
@@ -46,6 +47,7 @@ def transaction_tombstone(transactional_id: str) -> CoordinatorRecord:
     return CoordinatorRecord(_key(transactional_id), None)
 
 
+@cached_if_short(4096)
 def read_key(key: bytes) -> str | None:
     """The transactional id of a record; None for record types that Kafka 4.4 does not know.
 
@@ -81,6 +83,7 @@ def read_transaction(value: bytes) -> Transaction:
     )
 
 
+@cached_if_short(4096)
 def _key(transactional_id: str) -> bytes:
     key = TransactionLogKey(transactional_id=transactional_id)
     return TRANSACTION_LOG.to_bytes(2, "big") + key.encode(0)

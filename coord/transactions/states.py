@@ -86,6 +86,8 @@ class TransactionState(Enum):
         return _LOG_IDS[self]
 
 
+TransactionState.__hash__ = object.__hash__  # type: ignore[method-assign]  # the enumeration's hashes the name, in Python
+
 _LOG_IDS = {state: number for number, state in enumerate(TransactionState)}
 BY_LOG_ID = MappingProxyType({number: state for state, number in _LOG_IDS.items()})
 

@@ -7,7 +7,7 @@ checked in `batch_content`. Sources: Kafka's `LogValidator`, `UnifiedLog.analyze
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Final, Literal, NoReturn, Protocol
 
 from barnabas.storage.batch_content import (
     SMALLEST_RECORD,
@@ -19,14 +19,30 @@ from barnabas.storage.batch_content import (
 )
 from barnabas.wire.batches.batch_header import BatchHeader
 from barnabas.wire.batches.crc import crc32c
-from barnabas.wire.batches.records import CODEC_MASK, CONTROL_BIT, CRC_START, HEADER_SIZE, MAGIC, MAGIC_OFFSET, Codec
+from barnabas.wire.batches.records import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_START,
+    HEADER_SIZE,
+    LENGTH_OFFSET,
+    LOG_OVERHEAD,
+    MAGIC,
+    MAGIC_OFFSET,
+    Codec,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 Origin = Literal["client", "coordinator", "replication"]
 """The source of an append: clients are checked fully, coordinators may write control batches, leaders are trusted."""
 
 _CODEC_AND_CONTROL = CODEC_MASK | CONTROL_BIT
+_SHORTEST_LENGTH: Final = 14
+"""The least length that a batch of any magic may have: that of a record of magic 0 without content."""
 _LAST_CODEC = int(max(Codec))  # computed once: iterating over an enum costs as much as all other checks
+
+
+class NotOneBatchError(KafkaError):
+    """The data of a partition in a Produce is not one record batch: Kafka refuses it before it looks at the log."""
 
 
 class BatchLimits(ContentLimits, Protocol):
@@ -98,14 +114,10 @@ def check_client_batch(
     """
     size = len(records)
     if size < HEADER_SIZE:
-        split_batches(records)  # which raises its error
+        _raise_not_one(records)
     header = BatchHeader(records, 0, 0)
     if header.magic != MAGIC or header.size != size:
-        headers = split_batches(records)
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD,
-            f"A produce request must contain one record batch per partition, not {len(headers)}",
-        )
+        _raise_not_one(records)
     if header.base_offset or header.attributes & _CODEC_AND_CONTROL > _LAST_CODEC or header.producer_id >= 0:
         _check_client_fields(header)
     if size > limits.max_message_bytes or crc32c(records[CRC_START:]) != header.crc:
@@ -116,6 +128,30 @@ def check_client_batch(
     if is_validated:
         return header
     return check_records(records, header, limits, now_ms, budget) or header
+
+
+def _raise_not_one(records: memoryview) -> NoReturn:
+    """Say why a client's records are not one batch of magic 2, with Kafka's codes; a batch may be cut off anywhere."""
+    size = len(records)
+    if size <= MAGIC_OFFSET:
+        raise NotOneBatchError(ErrorCode.INVALID_RECORD, f"{size} bytes are too few for a record batch")
+    announced = int.from_bytes(records[LENGTH_OFFSET : LENGTH_OFFSET + 4], "big", signed=True)
+    magic = records[MAGIC_OFFSET]
+    if announced < _SHORTEST_LENGTH or magic > MAGIC:
+        text = f"the length {announced}" if announced < _SHORTEST_LENGTH else f"the magic {magic}"
+        raise NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A record batch cannot have {text}")
+    if announced > size - LOG_OVERHEAD:
+        text = f"The record batch has {LOG_OVERHEAD + announced} bytes, but only {size} are in the request"
+        raise NotOneBatchError(ErrorCode.INVALID_RECORD, text)
+    if magic != MAGIC:
+        text = f"A record batch has magic {magic}; only magic {MAGIC} is accepted"
+        raise NotOneBatchError(ErrorCode.INVALID_RECORD, text)
+    if LOG_OVERHEAD + announced == size:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch of at least {HEADER_SIZE}"
+        )
+    text = "A produce request must contain one record batch per partition, without anything behind it"
+    raise NotOneBatchError(ErrorCode.INVALID_RECORD, text)
 
 
 def header_of_own_batch(records: memoryview, limits: BatchLimits) -> BatchHeader:
@@ -154,6 +190,5 @@ def _check_client_fields(header: BatchHeader) -> None:
             ErrorCode.INVALID_RECORD, f"Sequence {header.base_sequence} of producer {header.producer_id} is negative"
         )
     if header.attributes & CODEC_MASK > _LAST_CODEC:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"Compression codec {header.attributes & CODEC_MASK} is unknown"
-        )
+        text = f"Compression codec {header.attributes & CODEC_MASK} is unknown"
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)  # as in Kafka, which has a code for it and no use

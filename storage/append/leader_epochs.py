@@ -116,9 +116,9 @@ class LeaderEpochCache:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(greatest epoch at or below `epoch`, its end offset); (-1, -1) for an epoch above the latest. As in Kafka:
+        """(greatest epoch at or below `epoch`, its end offset), as in Kafka; (-1, -1) for an epoch above the latest.
 
-        the latest epoch ends at the log end; an unknown epoch is answered with the epoch below it; an epoch below the
+        The latest epoch ends at the log end. For an unknown epoch the epoch below it is returned. An epoch below the
         first known one ends at the start of that.
         """
         if epoch == NO_EPOCH or not self._epochs or epoch > self._epochs[-1]:

@@ -58,8 +58,8 @@ class _SegmentRepair:
     def read(self, following: int | None, recovery_point: int) -> bool:
         """Read the segment; whether offsets are missing only where bytes are damaged."""
         is_dense = True
-        dense_from = recovery_point or None if following is None else None
-        for item in walk(self.segment, offset_limit(self.segment, following), dense_from):
+        dense_from = recovery_point if following is None else None  # as in a check (`check.py`)
+        for item in walk(self.segment, offset_limit(self.segment, following), dense_from or None):
             if isinstance(item, DamagedBytes):
                 self.damaged.append((item.position, item.size))
                 self._damaged_size += item.size

@@ -28,10 +28,6 @@ class Deletions:
         """Remove these paths at the first `take_due` at or after `due`."""
         self._scheduled.extend((due, path) for path in paths)
 
-    def next_due(self) -> float | None:
-        """When the next path is due; None if nothing is scheduled."""
-        return min((due for due, _ in self._scheduled), default=None)
-
     def take_due(self, now: float) -> list[str]:
         """The paths to remove now, each returned once, for `remove`."""
         due = [path for at, path in self._scheduled if at <= now]

@@ -8,11 +8,15 @@ its nodes.
 
 from __future__ import annotations
 
+import re
+
 from barnabas.storage import layout
 from barnabas.storage.directories.meta_properties import DataDirMismatch
 from barnabas.storage.files import Files
 from barnabas.wire.errors import ErrorCode, KafkaError
 
+_TEMPORARY = re.compile(rf"(\.\d+)?{re.escape(layout.TEMPORARY_SUFFIX)}\Z", re.ASCII)
+"""How the name of an unfinished file ends; that of leader epochs has a number too, since writes may overlap."""
 _FILES = frozenset({layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT, layout.MOVED, "quorum-state"})
 
 
@@ -36,7 +40,7 @@ def _is_of_partition(name: str) -> bool:
     """Whether a file's name begins with an offset, as in a segment's or snapshot's, or is another of a partition."""
     digits = name[: layout.OFFSET_DIGITS]
     begins_with_offset = len(digits) == layout.OFFSET_DIGITS and digits.isascii() and digits.isdigit()
-    return begins_with_offset or name.removesuffix(layout.TEMPORARY_SUFFIX) in _FILES
+    return begins_with_offset or _TEMPORARY.sub("", name) in _FILES
 
 
 def partition_in(files: Files, path: str, *, may_be_empty: bool = True) -> str | None:

@@ -453,20 +453,7 @@ class LogDirs:
         del self._unsettled[key]
         forget_offsets(former, key)
 
-    # --- truncation and deletion
-
-    def truncate_log(self, topic: str, partition: int, offset: int) -> bool:
-        """Truncate a log at `offset` as `Log.truncate_to` does, after its checkpointed recovery point is lowered.
-
-        It is lowered to one below `offset`: a segment may start at `offset` next, and the truncated one would then be
-        trusted although its indexes are truncated in memory only (`Log.recovery_point_to_write`).
-        """
-        key = (topic, partition)
-        log = self.logs[key]
-        if offset <= log.recovery_point:
-            log.recovery_point = max(0, offset - 1)
-            self._write_in(self._log_dir_of[key], layout.RECOVERY_POINT_CHECKPOINT)
-        return log.truncate_to(offset)
+    # --- deletion
 
     def delete_log(self, topic: str, partition: int, *, now: float) -> LogDir:
         """Delete a partition's log: its directory is renamed, and removed after file.delete.delay.ms.

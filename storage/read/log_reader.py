@@ -1,4 +1,6 @@
-"""Reads a log by offset: floor segment, offset index, a short scan of headers, and a slice of the file; no copy.
+"""Reads a log by offset: floor segment, offset index, a short scan of headers, and a slice of the file.
+
+Nothing is copied, except a few small batches that the scan has read.
 
 A consumer at the end of the log is recognized by its offset, the end of the last read that reached the log end; its
 read needs no search. A damaged index never causes a wrong result, since the scanned headers decide (rule L4).
@@ -13,7 +15,7 @@ from barnabas.storage.damage import DamagedLog
 from barnabas.storage.files import BytesFile, File, FileSlice
 from barnabas.storage.open_files import OpenFiles
 from barnabas.storage.segments.log_segments import Segments
-from barnabas.storage.segments.segment import Segment
+from barnabas.storage.segments.segment import Place, Segment
 from barnabas.wire.batches.batch_header import BatchHeader, BatchView, walk_batches
 
 _SCAN_CHUNK = 8192
@@ -62,42 +64,40 @@ class LogReader:
         NotInMemory as `Segment.locate`.
         """
         segments = self._segments
-        at, place = -1, None
-        if offset == self._end_offset and self._end_segment is not None:
-            at, place = self._at_end(offset)
-        if place is None:
+        segment = self._end_segment
+        at, place = 0, None
+        if offset == self._end_offset and segment is not None:
+            at, place = segments.floor_index(segment.base_offset), segment.search(offset, self._end_position)
+        if place is None or segment is None:
             at = segments.floor_index(offset)
-            place = None
             while at < len(segments):
-                segments.keep_open(segments[at])
-                place = segments[at].locate(offset, may_wait=may_wait)
+                segment = segments[at]
+                segments.keep_open(segment)
+                place = segment.search(offset, may_wait=may_wait)
                 if place is not None:
                     break
                 at += 1  # the offsets from this segment's last batch to the next segment hold no records
-        if place is None:
+        if place is None or segment is None:
             return LogRead(None, offset, limit_offset)
-        position, first_size = place
+        first_size = place[1]
         if first_size > max_bytes:
             if not min_one_batch:
                 return LogRead(None, offset, limit_offset)
             max_bytes = first_size
-        return self._slice(at, position, offset, max_bytes, limit_offset, log_end_offset)
-
-    def _at_end(self, offset: int) -> tuple[int, tuple[int, int] | None]:
-        """(index of the segment, (position, size)) of the batch where the last read stopped, if it holds `offset`."""
-        segment = self._end_segment
-        assert segment is not None
-        header = segment.header_at(self._end_position)
-        if header is None or header.base_offset != offset:
-            return -1, None
-        return self._segments.floor_index(segment.base_offset), (header.position, header.size)
+        return self._slice(segment, segments.next_base(at), place, offset, max_bytes, limit_offset, log_end_offset)
 
     def _slice(
-        self, at: int, position: int, offset: int, max_bytes: int, limit_offset: int, log_end_offset: int
+        self,
+        segment: Segment,
+        next_base: int | None,
+        place: Place,
+        offset: int,
+        max_bytes: int,
+        limit_offset: int,
+        log_end_offset: int,
     ) -> LogRead:
-        segments = self._segments
-        segment = segments[at]
-        next_base = segments.next_base(at)
+        """The batches of a segment from a place on; `next_base` is the base offset of the next segment."""
+        position, _, data, start = place
         segment_end = log_end_offset if next_base is None else next_base
         end_position = segment.size
         if limit_offset < segment_end:
@@ -109,11 +109,17 @@ class LogReader:
         length = min(max_bytes, end_position - position)
         if length <= 0:
             return LogRead(None, offset, limit_offset)
+        end_offset = min(limit_offset, segment_end)
+        if (end := position - start + length) <= len(data):  # a few small batches: the search has read them
+            data = bytes(data[position - start : end])
+            return LogRead(
+                FileSlice(BytesFile(segment.file.path, data, position), position, length), offset, end_offset
+            )
         file: File = segment.file
         if file.fd >= self._open_files.slices_until:
             file = BytesFile(file.path, segment.read_bytes(position, length), position)
             segment.close_file()
-        return LogRead(FileSlice(file, position, length), offset, min(limit_offset, segment_end))
+        return LogRead(FileSlice(file, position, length), offset, end_offset)
 
 
 def checked(records: FileSlice) -> FileSlice:

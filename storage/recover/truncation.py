@@ -100,7 +100,7 @@ class Truncation:
             return
         segments = self.log.segments
         try:
-            segments[segments.floor_index(self.offset)].locate(self.offset, may_wait=False)
+            segments[segments.floor_index(self.offset)].search(self.offset, may_wait=False)
         except NotInMemory as cold:
             yield cold.lookup
         yield from self._rebuild_producers()
@@ -184,19 +184,6 @@ class Truncation:
         self._file = None
         if self._epochs is not None:
             self.log.leader_epochs.finish_write(self._epochs)
-
-
-def truncate_in_place(log: TruncatedLog, offset: int, *, fully: bool = False) -> None:
-    """Do all steps of a truncation now and wait for the disk; the caller has written the checkpoints."""
-    truncation = Truncation(log, offset, fully=fully)
-    for wait in truncation.prepare():
-        if wait is not None:
-            wait()
-    renamed = truncation.cut()
-    truncation.sync()
-    truncation.finish()
-    for path in renamed:
-        log.files.unlink(path)
 
 
 class _Batches:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Protocol
+from struct import Struct
+from typing import Protocol, TypeAlias
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
@@ -19,11 +20,16 @@ from barnabas.storage.segments.sparse_indexes import MAX_RELATIVE_OFFSET, NO_TIM
 from barnabas.storage.segments.txn_index import AbortedTransaction, TxnIndex
 from barnabas.wire.batches.batch_header import BatchHeader, BatchView, walk_batches
 from barnabas.wire.batches.crc import crc32c
-from barnabas.wire.batches.records import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from barnabas.wire.batches.records import HEADER_SIZE, LOG_OVERHEAD, MAGIC
 
 _NO_LIMIT = 2**63 - 1
 _SCAN_CHUNK = 8192
 _RECOVERY_CHUNK = 4 << 20
+_SEARCHED = Struct(">qi4xb6xi")  # of a header: base offset, length, magic, last offset delta
+_LEAST_LENGTH = HEADER_SIZE - LOG_OVERHEAD
+
+Place: TypeAlias = tuple[int, int, "bytes | bytearray", int]
+"""Of a batch that was found: position and size; and bytes that were read on the way, with their position."""
 
 
 class NotInMemory(Exception):  # noqa: N818 (no error: `lookup` is called in a thread, then the read is tried again)
@@ -217,13 +223,6 @@ class Segment(SegmentFiles):
         assert self.known_max_timestamp is not None
         return self.known_max_timestamp
 
-    @property
-    def offset_of_max_timestamp(self) -> int:
-        """The last offset of the first batch with `max_timestamp`."""
-        if self.known_max_timestamp is None:
-            self._read_max_timestamp()
-        return self._offset_of_max_timestamp
-
     def largest_timestamp(self) -> int:
         """The timestamp for retention in ms: `max_timestamp`, or the file's modification time if no record has one.
 
@@ -286,35 +285,43 @@ class Segment(SegmentFiles):
         header = BatchHeader(self._read(HEADER_SIZE, position), 0, position)
         return header.magic == MAGIC and self.base_offset <= header.base_offset <= header.last_offset <= last_offset
 
-    def locate(self, offset: int, *, may_wait: bool = True) -> tuple[int, int] | None:
-        """(position, size) of the first batch that ends at or above `offset`; None if there is none.
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """(position, size) of the first batch that ends at or above `offset`; None if there is none. As `search`."""
+        place = self.search(offset)
+        return None if place is None else place[:2]
 
-        Without `may_wait`, NotInMemory is raised when the place where the search begins has to be read from the disk.
+    def search(self, offset: int, position: int | None = None, *, may_wait: bool = True) -> Place | None:
+        """The first batch that ends at or above `offset`; None if there is none.
+
+        The search begins at `position`, where a batch begins, or else where the index says. Without `may_wait`,
+        NotInMemory is raised when the bytes at that place have to be read from the disk.
         Raises DamagedLog when bytes before it are not a batch: they must not be skipped (L2). A fetch passes here, so
         this is a loop of its own and not `scan`, which makes an object of each header and takes twice as long.
         """
-        if not may_wait and self._offset_index is None:
-            raise NotInMemory(self._lookup_in_files(offset))
-        position = self.indexed_position(offset)
+        if position is None:
+            if not may_wait and self._offset_index is None:
+                raise NotInMemory(self._lookup_in_files(offset))
+            position = self.indexed_position(offset)
         size = self.size
-        unpack = HEADER.unpack_from
+        unpack = _SEARCHED.unpack_from
         buffer: bytes | bytearray = b""
         start = position
-        while position + HEADER_SIZE <= size:
-            at = position - start
-            if at + HEADER_SIZE > len(buffer):
-                start, at = position, 0
+        last_start, last_read = size - HEADER_SIZE, -1  # where a header may begin at most; a header that was read
+        while position <= last_start:
+            if position > last_read:
+                start = position
                 if may_wait:
                     buffer = self._read(min(_SCAN_CHUNK, size - position), position)
                 else:
                     buffer, may_wait = self._read_cached(position), True
-            base_offset, length, _, magic, _, _, last_offset_delta, *_ = unpack(buffer, at)
-            length += LOG_OVERHEAD
-            if magic != MAGIC or length < HEADER_SIZE or position + length > size:
+                last_read = start + len(buffer) - HEADER_SIZE
+            base_offset, length, magic, last_offset_delta = unpack(buffer, position - start)
+            end = position + length + LOG_OVERHEAD
+            if magic != MAGIC or length < _LEAST_LENGTH or end > size:
                 break
             if base_offset + last_offset_delta >= offset:
-                return position, length
-            position += length
+                return position, end - position, buffer, start
+            position = end
         if position != size:
             raise self._damaged(position)
         return None

@@ -14,20 +14,25 @@ FEW = {"share.coordinator.state.topic.num.partitions": "3", "group.share.min.rec
 VERSION = 2
 
 
-class Queue(MemoryBroker):
-    """A broker with a topic `q` that can be restarted on its data."""
+class RestartableBroker(MemoryBroker):
+    """A broker that can be closed and opened again on its data."""
 
-    def __init__(self, data_dir, partitions=1, files=None, **sets):
-        self.data_dir = data_dir
-        self.sets = {**FEW, **sets}
-        self.files = files
-        super().__init__(data_dir, self.sets, files=files)
-        self.topic_id = self.create_topic("q", partitions)
+    def __init__(self, data_dir, sets, files=None):
+        self.arguments = {"data_dir": data_dir, "sets": sets, "files": files}
+        super().__init__(**self.arguments)
 
     def restart(self):
         self.broker.is_stopping = True  # so that closed connections do not release records
         self.close()
-        super().__init__(self.data_dir, self.sets, files=self.files)
+        super().__init__(**self.arguments)
+
+
+class Queue(RestartableBroker):
+    """A broker with a topic `q`."""
+
+    def __init__(self, data_dir, partitions=1, files=None, **sets):
+        super().__init__(data_dir, {**FEW, **sets}, files)
+        self.topic_id = self.create_topic("q", partitions)
 
     def initialize(self, group="g", partition=0, start_offset=0, state_epoch=0):
         """What the group coordinator does when a group subscribes."""

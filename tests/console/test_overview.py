@@ -8,16 +8,17 @@ import tomllib
 from collections import defaultdict
 
 import pytest
+from starlette.routing import Route
 
 from barnabas.client.admin.topics import create_topic
 from barnabas.client.cluster import Cluster
-from barnabas.console.app import declarations
+from barnabas.console.app import create_app, declarations
 from barnabas.console.openapi import _dataclasses
 from barnabas.console.pages import STATIC
 from barnabas.console.screens import SCREENS
 from barnabas.console.screens.clients import client_texts
 from tests.support.console.browser import Browser
-from tests.support.console.running import RunningConsole
+from tests.support.console.running import RunningConsole, running_console
 from tests.support.processes.commands import call_command
 from tests.support.waiting import wait_for
 
@@ -40,8 +41,16 @@ def test_the_overview_has_brokers_rates_and_clients(console: RunningConsole, bro
         *("Java", "confluent-kafka", "kafka-python", "franz-go", "KafkaJS", "kcat"),
     ]
     assert all(broker.bootstrap in client["text"] for client in clients)
-    text = console.text("/")  # other tests may leave a group that lags or an open transaction
-    assert "every broker answers" in text or "has no members and its lag grows" in text or "is open for" in text
+
+
+def test_warnings_are_of_what_is_wrong_only(start_broker, topic: str) -> None:
+    own = start_broker()  # other tests leave groups that lag and open transactions on the session's broker
+    with running_console(own.bootstrap) as console, Cluster(own.bootstrap) as cluster:
+        create_topic(cluster, topic)
+        call_command("produce", topic, stdin="1\n2\n", bootstrap=own.bootstrap).ok()
+        wait_for(lambda: console.json("/overview")["figures"]["topics"], "the collector has sampled the broker")
+        assert console.json("/overview")["figures"]["warnings"] == []
+        assert "Nothing is wrong: every partition has its leader and all its replicas, and every" in console.text("/")
 
 
 def test_configurations_of_clients_have_tls_and_sasl_and_no_secret() -> None:
@@ -68,6 +77,16 @@ def test_the_api_is_documented_from_the_declarations(console: RunningConsole) ->
     for declared in declarations():
         method = "post" if declared.kind == "action" else "get"
         assert document["paths"]["/api" + declared.path][method]["summary"] == declared.summary
+    routes = {
+        (route.path, method.lower())
+        for route in create_app(console.settings).routes
+        if isinstance(route, Route) and route.path.startswith("/api/") and route.path != "/api/openapi.json"
+        for method in (route.methods or set()) - {"HEAD"}
+    }
+    assert routes == {(path, method) for path, methods in document["paths"].items() for method in methods}
+    identifiers = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
+    assert len(set(identifiers)) == len(identifiers)
+    assert document["paths"]["/api/login"]["post"]["security"] == []
     names = {parameter["name"] for parameter in document["paths"]["/api/topics"]["get"]["parameters"]}
     assert {"sort", "search", "page", "internal"} <= names
     body = document["components"]["schemas"]["CreateTopic"]
@@ -118,16 +137,25 @@ def test_read_only_and_csrf(console: RunningConsole) -> None:
 
 
 @pytest.mark.browser
-def test_every_screen_of_the_navigation_opens_by_keyboard(browser: Browser) -> None:
+def test_every_screen_of_the_navigation_opens_by_keyboard(browser: Browser, broker, topic: str) -> None:
+    with Cluster(broker.bootstrap) as cluster:
+        create_topic(cluster, topic)
     browser.open("/")
     browser.shows("Overview")
-    for place, screen in enumerate(SCREENS[:9], 1):
-        browser.keys(f"g{place}")
-        wait_for(lambda path=screen.path: browser.driver.current_url == browser.url + path, screen.path)
+    paths = {screen.key: screen.path for screen in SCREENS} | {"j": "/api"}
+    assert len(paths) == len(SCREENS) + 1, "each screen has a letter of its own"
+    for key, path in paths.items():
+        browser.keys(f"g{key}")
+        wait_for(lambda path=path: browser.driver.current_url == browser.url + path, path)
+    browser.open(f"/messages/{topic}")
     browser.keys("?")
     browser.shows("Keyboard shortcuts")
     browser.check()
+    listed = browser.one("#shortcuts").text
+    assert [screen.title for screen in SCREENS if screen.title not in listed] == []
     browser.click("#shortcuts button")
+    browser.keys("gl")  # the second letter is no shortcut of the screen of messages
+    wait_for(lambda: browser.driver.current_url == browser.url + "/lab", "the lab")
     browser.size(360)
     browser.open("/topics")
     browser.click("button.menu")

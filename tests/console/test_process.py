@@ -88,9 +88,39 @@ def test_the_console_of_a_cluster_ends_with_its_supervisor(tmp_path) -> None:
         view = httpx2.get(f"{url}/api/cluster", timeout=60).json()
         assert [broker["node_id"] for broker in view["brokers"]] == [1, 2]
         assert view["has_nodes"] is True
+        requests_of_both_brokers(url)
         console = process_of_console(serving)
         serving.stop(signal.SIGKILL)
         wait_for_end(console)
+
+
+def requests_of_both_brokers(url: str) -> None:
+    """The console of a cluster shows what each broker was asked, also after a broker was started again."""
+    with httpx2.Client(base_url=url, timeout=60) as client:
+
+        def asked(path: str) -> dict[int, int]:
+            """The broker and the number of the newest request of each broker."""
+            rows = client.get(path).json()["requests"]
+            return {row["node"]: row["number"] for row in reversed(rows)}
+
+        view = client.get("/api/requests").json()
+        assert (view["available"], view["nodes"], view["silent"]) == (True, [1, 2], [])
+        newest = wait_for(lambda: len(asked("/api/requests?own=true")) == 2 and asked("/api/requests?own=true"), "both")
+        assert isinstance(newest, dict)
+        for node, number in newest.items():
+            one = client.get(f"/api/requests/{number}?node={node}").json()
+            assert (one["row"]["node"], one["row"]["number"]) == (node, number)
+            assert f"/requests?node={node}" in client.get(f"/requests/{number}?node={node}").text
+        assert set(asked("/api/requests?own=true&node=2")) == {2}
+        assert not any(
+            re.match(r"broker-\d", row["client"]) for row in client.get("/api/requests").json()["requests"]
+        ), "what brokers ask each other is shown on demand"
+        headers = {"x-csrf-token": client.get("/api/session").json()["csrf_token"]}
+        assert client.post("/api/cluster/nodes/2/kill", json={}, headers=headers).status_code == 200
+        wait_for(lambda: client.get("/api/requests").json()["silent"] == [2], "broker 2 is silent")
+        assert "Broker 2 does not answer" in client.get("/requests").text
+        assert client.post("/api/cluster/nodes/2/start", json={}, headers=headers).status_code == 200
+        wait_for(lambda: 2 in asked("/api/requests?own=true&node=2"), "broker 2 tells its requests again")
 
 
 def test_a_taken_or_wrong_address_is_a_mistake_of_the_command_line() -> None:
@@ -134,6 +164,26 @@ def test_a_console_alone_says_when_no_broker_answers() -> None:
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(30) == 0
+
+
+def test_options_of_the_console_are_those_of_serve_too(tmp_path: Path) -> None:
+    schema = tmp_path / "order.avsc"
+    schema.write_text('{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}')
+    with Serving(*LISTEN, "--schema", str(schema), "--pipelines", str(tmp_path)) as serving:
+        url = url_of(serving)
+        schemas = httpx2.get(f"{url}/api/schemas", timeout=60).json()["schemas"]
+        assert [schema["name"] for schema in schemas] == ["order.avsc"]
+        assert httpx2.get(f"{url}/api/pipelines", timeout=60).json()["folder"] == str(tmp_path)
+    for arguments, sentence in (
+        (("--schema", str(schema)), "--schema is for --console"),
+        (("--schema-registry", "http://127.0.0.1:1"), "--schema-registry is for --console"),
+        (("--pipelines", str(tmp_path), "--brokers", "2"), "--pipelines is for --console"),
+        (("--console", "127.0.0.1:0", "--schema", "none.avsc"), "--schema none.avsc: no such file or directory"),
+        (("--console", "127.0.0.1:0", "--pipelines", "nowhere"), "--pipelines nowhere: there is no such directory"),
+    ):
+        ran = run_command("serve", "--listen", "127.0.0.1:0", *arguments)
+        assert (ran.code, ran.stdout) == (2, "")
+        assert sentence in ran.stderr
 
 
 def test_a_console_that_others_reach_needs_tls_and_a_log_in(tmp_path: Path) -> None:

@@ -6,9 +6,12 @@ import pytest
 
 from barnabas.client.admin.topics import create_topic, describe_topics
 from barnabas.client.cluster import Cluster
+from barnabas.client.groups.consumer_groups import commit_offsets
+from barnabas.console.screens.topics import listing
 from tests.support.console.browser import Browser
-from tests.support.console.running import RunningConsole
+from tests.support.console.running import RunningConsole, running_console
 from tests.support.processes.commands import call_command
+from tests.support.waiting import wait_for
 
 
 def produce(bootstrap: str, topic: str, *values: str) -> None:
@@ -32,7 +35,9 @@ def test_the_list_and_a_topic_are_pages_and_json(console: RunningConsole, broker
     assert f'<h1 class="name">{topic}</h1>' in console.html(f"/topics/{topic}")
 
 
-def test_the_list_is_sorted_searched_and_paged(console: RunningConsole, broker, topic: str) -> None:
+def test_the_list_is_sorted_searched_and_paged(
+    console: RunningConsole, broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = [f"{topic}-{letter}" for letter in "abcde"]
     with Cluster(broker.bootstrap) as cluster:
         for count, name in enumerate(names, 1):
@@ -46,6 +51,20 @@ def test_the_list_is_sorted_searched_and_paged(console: RunningConsole, broker, 
     assert shown("size=2") == names[:2]
     assert shown("size=2&page=3") == shown("size=2&page=99") == names[4:]
     assert shown("sort=partitions&desc=true") == names[::-1]
+    produce(broker.bootstrap, names[3], "one", "two")
+    produce(broker.bootstrap, names[1], "one")
+    assert shown("sort=records&desc=true&size=2") == [names[3], names[1]]
+    assert shown("sort=size&desc=true&size=1") == [names[3]]
+    with monkeypatch.context() as patched:
+        patched.setattr(listing, "MAX_SORTED", 14)
+        assert "are too many to be sorted by size" in console.json("/topics?sort=size", status=400)["error"]
+    with Cluster(broker.bootstrap) as cluster:
+        commit_offsets(cluster, f"{topic}-readers", {(names[3], 0): 1})
+
+    def groups() -> list[int]:
+        return [row["groups"] for row in console.json(f"/topics?search={topic}-")["topics"]["rows"]]
+
+    wait_for(lambda: groups() == [0, 0, 0, 1, 0], "the collector knows the group")
     page = console.text(f"/topics?search={topic}-&size=2&page=2")
     assert "Page 2 of 3" in page
     assert names[2] in page
@@ -147,3 +166,16 @@ def test_topics_in_the_browser(browser: Browser, console: RunningConsole, broker
     browser.shows(f"Topic {topic} is deleted.")
     with Cluster(broker.bootstrap) as cluster, pytest.raises(Exception, match="there is no topic"):
         describe_topics(cluster, [topic])
+
+
+def test_topics_are_listed_though_their_leader_is_not_reached(start_broker, topic: str) -> None:
+    server = start_broker(config={"advertised.listeners": "PLAINTEXT://broker.invalid:9092"})
+    bootstrap = f"127.0.0.1:{server.port}"
+    with Cluster(bootstrap) as cluster:
+        create_topic(cluster, topic)
+    with running_console(bootstrap, timeout_s=1.0) as console:
+        for path in ("/topics", "/messages", "/topics?sort=size"):
+            view = console.json(path)
+            assert [(row["name"], row["records"]) for row in view["topics"]["rows"]] == [(topic, None)]
+            assert "broker.invalid:9092" in view["unknown"]
+            assert "this is the address that node 1 advertises" in console.text(path)

@@ -18,10 +18,9 @@ from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleani
 from barnabas.storage.cleaning.task import CleanedGroup
 from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.log import Log
-from barnabas.storage.recover.truncation import Truncation
 from tests.support.disks.disk import Image, RecordingDisk
 from tests.support.disks.survivors import SECTOR, Kind, Survivors
-from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config
+from tests.support.logs.log_driver import TOPIC_ID, append, append_marker, batch_of, small_config, truncate
 
 
 def images(disk: RecordingDisk, tries: int = 60) -> list[Image]:
@@ -135,6 +134,26 @@ def test_clean_stop_leaves_nothing_that_a_crash_could_change() -> None:
     assert all(other == first for other in others)
 
 
+@pytest.mark.parametrize("change", [lambda log: log.roll(0.0), lambda log: log.delete_segments_below(14)])
+def test_clean_stop_makes_names_durable_also_without_new_records(change: Callable[[Log], object]) -> None:
+    """The next start takes the names for durable: synced records in a new segment were lost with its name."""
+    disk = RecordingDisk()
+    dirs = open_dirs(disk)
+    fill(open_log(dirs))
+    dirs.close()
+    dirs = open_dirs(disk)
+    log = open_log(dirs)
+    names = set(files_of(images(disk, 1)[0]))
+    log.high_watermark = log.log_end_offset
+    log.advance_log_start_offset(14)
+    log._changed = False
+    change(log)
+    dirs.close()
+    first, *others = images(disk)
+    assert set(files_of(first)) != names
+    assert all(files_of(other) == files_of(first) for other in others)
+
+
 def test_start_removes_the_clean_shutdown_marker_durably() -> None:
     disk = RecordingDisk()
     open_dirs(disk).close()
@@ -196,7 +215,7 @@ def test_truncated_data_does_not_reappear() -> None:
     log = open_log(open_dirs(disk))
     fill(log)
     log.flush()
-    log.truncate_to(5)
+    truncate(log, 5)
     states = [{name: data for name, data in files_of(image).items() if name.endswith(".log")} for image in images(disk)]
     assert all(other == states[0] for other in states)
 
@@ -210,13 +229,7 @@ def test_a_full_truncation_survives_a_crash_at_any_moment() -> None:
     log.flush()
     dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
     end, before = log.log_end_offset, len(disk.operations)
-    truncation = Truncation(log, 100, fully=True)
-    assert [wait for wait in truncation.prepare() if wait] == []
-    truncation.announce()
-    dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
-    truncation.cut()
-    truncation.sync()
-    truncation.finish()
+    truncate(log, 100, fully=True, write_checkpoint=lambda: dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT))
     survivors = Survivors(disk)
     seen: set[bytes] = set()
     for at, operation in enumerate(disk.operations):

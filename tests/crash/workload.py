@@ -17,7 +17,6 @@ from barnabas.storage.cleaning.cleaner import Cleaner
 from barnabas.storage.cleaning.replacement import Replacement
 from barnabas.storage.cleaning.selection import CleanerLimits, cleanable, cleaning_task
 from barnabas.storage.log import Log
-from barnabas.storage.recover.truncation import Truncation
 from tests.crash.appends import Appender
 from tests.crash.host import Counters, Host, Setup, is_compacted
 from tests.crash.ledger import (
@@ -32,6 +31,7 @@ from tests.crash.ledger import (
     StartMoving,
 )
 from tests.support.disks.disk import RecordingDisk
+from tests.support.logs.log_driver import truncate
 
 T = TypeVar("T")
 LIMITS = CleanerLimits(key_memory=1 << 20, io_buffer=700, io_per_second=0.0)
@@ -227,25 +227,11 @@ class Workload:
             return
         end = self.random.choice(ends[-4:])
         self.host.promise(Cutting(key, end), self.ledger)
-        if self.random.random() < 0.5:
-            self.host.log_dirs.truncate_log(*key, end)
-        else:
-            self._truncate_in_steps(log, end)
+        name = layout.RECOVERY_POINT_CHECKPOINT
+        renamed = truncate(log, end, write_checkpoint=lambda: self.host.log_dirs.write_checkpoint(name))
+        self._delete_later(renamed)
         self.host.promise(Cut(key), self.ledger)
         self.appender.producers[key] = []
-
-    def _truncate_in_steps(self, log: Log, end: int) -> None:
-        """As a fetcher does, while other logs are appended to."""
-        truncation = Truncation(log, end)
-        for wait in truncation.prepare():
-            if wait is not None:
-                wait()
-        truncation.announce()
-        for _, write in self.host.log_dirs.plan_checkpoint(layout.RECOVERY_POINT_CHECKPOINT):
-            write()
-        self._delete_later(truncation.cut())
-        truncation.sync()
-        truncation.finish()
 
     def roll(self) -> None:
         """Roll a segment for its age."""

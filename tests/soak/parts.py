@@ -107,6 +107,25 @@ DISKS = (
     ),
 )
 
+STOPS = (
+    Part(
+        "stopped-commands",
+        "SIGTERM to a command's process group at random moments",
+        "python -m tests.stopping serve serve-console serve-brokers consume produce record console --moments 12"
+        " --seed {seed}",
+        (Count("stops", r"^(\d+) stops"),),
+        120,
+    ),
+    Part(
+        "stopped-jobs",
+        "SIGTERM to the process group of a pipeline's job at random moments",
+        "python -m tests.stopping pipeline --moments 10 --seed {seed}",
+        (Count("stops", r"^(\d+) stops"),),
+        200,
+        needs=JAVA,
+    ),
+)
+
 METADATA_IMAGES = Part(
     "metadata-images",
     "metadata logs whose image Kafka's classes make as well",
@@ -389,6 +408,7 @@ def all_parts() -> list[Part]:
         *SIMULATIONS[1:],
         LATE_REQUESTS,
         METADATA_IMAGES,
+        *STOPS,
         *KILLS[1:],
         *CLUSTERS[1:],
         *marked(),

@@ -14,7 +14,17 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from barnabas.storage.cleaning import retention
 from barnabas.storage.log import Log
 from barnabas.wire.steps import result_of
-from tests.support.logs.log_driver import EXAMPLES, append, batch_of, kill, open_log, restart, small_config, values_from
+from tests.support.logs.log_driver import (
+    EXAMPLES,
+    append,
+    batch_of,
+    kill,
+    open_log,
+    restart,
+    small_config,
+    truncate,
+    values_from,
+)
 
 
 class LogMachine(RuleBasedStateMachine):
@@ -80,7 +90,7 @@ class LogMachine(RuleBasedStateMachine):
         start = bisect_left(self.batches, (self.log.log_start_offset, 0))
         if self.batches[start:]:
             self._cut(self.batches[start:][int(part * (len(self.batches) - start - 1))][0])
-            self.log.truncate_to(self.end)
+            truncate(self.log, self.end)
 
     def _cut(self, end: int) -> None:
         self.end = end

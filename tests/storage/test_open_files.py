@@ -115,7 +115,7 @@ def test_a_file_that_is_used_stays_open(tmp_path: Path, use: Callable[[Log], obj
 
 def test_a_slice_that_is_being_sent_keeps_its_file(tmp_path: Path) -> None:
     dirs, (log,) = opened(tmp_path, WriteReportingDisk(), logs=1)
-    append(log, batch_of([b"value"]))
+    append(log, batch_of([b"value" * 2000]))  # larger than what a search reads
     piece = log.read(0, 1 << 20, limit_offset=1, min_one_batch=True).slice
     assert piece is not None
     assert not piece.is_in_memory
@@ -134,7 +134,7 @@ def test_records_are_read_at_once_when_descriptors_are_scarce(tmp_path: Path) ->
     slices: list[FileSlice] = []
     for log in logs:
         append(log, batch_of([b"first"]))
-        append(log, batch_of([b"second"]))
+        append(log, batch_of([b"second" * 2000]))  # larger than what a search reads
         assert len(disk.open_logs()) == 1
     for log in logs:
         piece = log.read(1, 1 << 20, limit_offset=2, min_one_batch=True).slice

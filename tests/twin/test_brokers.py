@@ -24,7 +24,9 @@ def pair():
 def test_the_standard_sequences_have_no_difference_and_use_every_row(pair):
     tally = Tally()
     runner = Runner(pair, tally)
-    differences = {seed: [str(part) for part in found] for seed in STANDARD_SEEDS if (found := runner.run(sequence(seed)))}
+    differences = {
+        seed: [str(part) for part in found] for seed in STANDARD_SEEDS if (found := runner.run(sequence(seed)))
+    }
     runner.close()
     assert differences == {}
     unused = [f"{row.api} {row.path}: {row.reason}" for row in (*TABLE, *KNOWN) if row not in tally.used]

@@ -261,3 +261,9 @@ def set_log_append_time(batch: memoryview | bytearray, now_ms: int) -> None:
     _INT16.pack_into(view, CRC_START, _INT16.unpack_from(view, CRC_START)[0] | TIMESTAMP_TYPE_BIT)
     _INT64.pack_into(view, MAX_TIMESTAMP_OFFSET, now_ms)
     _UINT32.pack_into(view, CRC_OFFSET, crc32c(view[CRC_START:size]))
+
+
+def set_create_time(batch: memoryview) -> None:
+    """Let the records of a batch have their own timestamps (message.timestamp.type=CreateTime); update the CRC."""
+    _INT16.pack_into(batch, CRC_START, _INT16.unpack_from(batch, CRC_START)[0] & ~TIMESTAMP_TYPE_BIT)
+    _UINT32.pack_into(batch, CRC_OFFSET, crc32c(batch[CRC_START:]))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from struct import Struct
 
-from barnabas.wire.batches.batch_builder import BatchBuilder
+from barnabas.wire.batches.batch_builder import BatchBuilder, encode_batch
 from barnabas.wire.batches.batch_format import (
+    CONTROL_BIT,
+    HEADER_SIZE,
     NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
+    TRANSACTIONAL_BIT,
     ControlRecordType,
     Record,
 )
@@ -16,6 +20,7 @@ from barnabas.wire.errors import CorruptRecord
 
 _CONTROL_KEY = Struct(">hh")
 _END_TXN_VALUE = Struct(">hi")
+_END_TXN_ATTRIBUTES = TRANSACTIONAL_BIT | CONTROL_BIT
 
 
 def control_batch(
@@ -58,16 +63,25 @@ def end_txn_marker(
     partition_leader_epoch: int = NO_PARTITION_LEADER_EPOCH,
 ) -> bytes:
     """The batch of a transaction marker, which ends a transaction in one partition (T5, KIP-98)."""
-    return control_batch(
-        ControlRecordType.COMMIT if commit else ControlRecordType.ABORT,
-        _END_TXN_VALUE.pack(0, coordinator_epoch),
-        timestamp_ms=timestamp_ms,
-        base_offset=base_offset,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        transactional=True,
-        partition_leader_epoch=partition_leader_epoch,
+    return encode_batch(
+        _end_txn_record(commit, coordinator_epoch),
+        1,
+        _END_TXN_ATTRIBUTES,
+        base_offset,
+        base_offset,
+        partition_leader_epoch,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
     )
+
+
+@lru_cache(maxsize=256)
+def _end_txn_record(commit: bool, coordinator_epoch: int) -> bytes:
+    """The record in a transaction marker."""
+    kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
+    return control_batch(kind, _END_TXN_VALUE.pack(0, coordinator_epoch), timestamp_ms=0)[HEADER_SIZE:]
 
 
 def control_record_type(record: Record) -> int:

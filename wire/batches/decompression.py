@@ -14,7 +14,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from barnabas.wire.errors import CorruptRecord
+from barnabas.wire.errors import CorruptRecord, RecordsTooLarge
 from barnabas.wire.varint import record_varint
 
 Buffer = bytes | bytearray | memoryview
@@ -86,9 +86,9 @@ def decompressed_steps(codec: int, source: Source, max_size: int) -> Iterator[by
         yield piece
 
 
-def too_large(max_size: int) -> CorruptRecord:
+def too_large(max_size: int) -> RecordsTooLarge:
     """The error for records of more than `max_size` bytes."""
-    return CorruptRecord(f"The uncompressed records are larger than the limit of {max_size} bytes")
+    return RecordsTooLarge(f"The uncompressed records are larger than the limit of {max_size} bytes")
 
 
 def _plain(source: Source) -> Iterator[bytes]:

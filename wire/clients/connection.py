@@ -120,7 +120,11 @@ class FrameSplitter:
             return None
         self._start = start + size
         with memoryview(self._buffer) as view:
-            return bytes(view[start : start + size])
+            frame = bytes(view[start : start + size])
+        if self._start == len(self._buffer):  # a frame of 100 MB is not kept twice
+            self._buffer.clear()
+            self._start = 0
+        return frame
 
 
 class Connection:
@@ -148,6 +152,15 @@ class Connection:
         return cls(False, None, max_frame_bytes)
 
     @property
+    def max_frame_bytes(self) -> int:
+        """The largest frame that is received; FrameTooLarge for a larger one. It may change between frames."""
+        return self._frames.max_frame_bytes
+
+    @max_frame_bytes.setter
+    def max_frame_bytes(self, size: int) -> None:
+        self._frames.max_frame_bytes = size
+
+    @property
     def in_flight(self) -> int:
         """The number of requests of this client without a response yet."""
         return len(self._in_flight)
@@ -161,11 +174,6 @@ class Connection:
         if expects_response(request):
             self._in_flight.append((correlation_id, request.api_key, version))
         return chunks
-
-    @property
-    def last_correlation_id(self) -> int:
-        """The correlation id of the last request."""
-        return (self._next_correlation_id - 1) & MAX_CORRELATION_ID
 
     def send_response(self, response: Message, to: RequestReceived) -> list[Chunk]:
         """The frame of the response to a request, in chunks to send. Errors as `Message.encode`."""

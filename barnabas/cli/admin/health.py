@@ -12,6 +12,7 @@ from barnabas.cli.failure import NOT_FOUND
 from barnabas.cli.options.parameters import bootstrap_option, connect, own_timeout_option
 from barnabas.client.errors import ClientError
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 from barnabas.wire.errors import KafkaError, ProtocolError
 
 PAUSE_S = 0.1
@@ -62,5 +63,5 @@ def health(
         time.sleep(min(PAUSE_S, max(0.0, until - time.monotonic())))
     if not quiet:
         nodes = len(response.brokers)
-        click.echo(f"ready: cluster {response.cluster_id}, {nodes} broker{'s'[: nodes != 1]}")
+        click.echo(f"ready: cluster {response.cluster_id}, {nodes} {plural('broker', nodes)}")
     return 0

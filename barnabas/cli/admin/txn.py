@@ -23,6 +23,7 @@ from barnabas.client.admin.transactions import (
     list_transactions,
 )
 from barnabas.client.cluster import Cluster
+from barnabas.terminal.plural import plural
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows, spaced
 from barnabas.terminal.times import iso_time
@@ -177,7 +178,7 @@ def find_hanging(names: tuple[str, ...], max_timeout_s: float, cluster: Cluster,
     hanging = hanging_transactions(cluster, partitions, idle_since_ms=now - round(max_timeout_s * 1000))
     rows = [_hanging_row(transaction, now) for transaction in hanging]
     columns = ("topic", "partition", "producer_id", "start_offset", "idle_s")
-    empty = f"no transaction hangs in {len(partitions)} partition{'s'[: len(partitions) != 1]}"
+    empty = f"no transaction hangs in {len(partitions)} {plural('partition', len(partitions))}"
     show_rows(rows, output, columns=columns, empty=empty)
     return FAILED if rows else 0
 

@@ -19,6 +19,7 @@ from barnabas.supervise.balance import rebalance as plan_rebalance
 from barnabas.supervise.control import look
 from barnabas.supervise.moves import carry_out, current_places, ids, not_drained, not_moved
 from barnabas.terminal.notes import note, say
+from barnabas.terminal.plural import plural
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
 
@@ -114,7 +115,7 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
 
 
 def _count(partitions: Sized) -> str:
-    return f"{len(partitions)} partition{'s'[: len(partitions) != 1]}"
+    return f"{len(partitions)} {plural('partition', len(partitions))}"
 
 
 def _show_unmoved(unmoved: dict[Partition, str]) -> int:

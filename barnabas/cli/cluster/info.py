@@ -12,6 +12,7 @@ from barnabas.client.admin.log_dirs import describe_log_dirs
 from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.supervise.state import ClusterState
+from barnabas.terminal.plural import plural
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows
 from barnabas.wire.messages.metadata import MetadataResponseTopic
 
@@ -83,8 +84,8 @@ def health(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
     if is_document(output):
         show({"healthy": healthy, "partitions": count, "problems": problems}, output)
     else:
-        verdict = "healthy" if healthy else f"{len(problems)} problem{'s'[: len(problems) != 1]}"
-        click.echo(f"{verdict}: {brokers} broker{'s'[: brokers != 1]}, {count} partitions")
+        verdict = "healthy" if healthy else f"{len(problems)} {plural('problem', len(problems))}"
+        click.echo(f"{verdict}: {brokers} {plural('broker', brokers)}, {count} partitions")
         if problems:
             show_rows(problems, output)
     return 0 if healthy else FAILED

@@ -106,8 +106,9 @@ class _Completing(ShellComplete):
 
         context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args)
         resolved, incomplete = _resolve_incomplete(context, args, incomplete)
+        # An option that lacks its value makes click drop the arguments: they are parsed again without it.
         if isinstance(resolved, click.Option) and args and args[-1] in resolved.opts:
-            context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args[:-1])  # nothing else is lost
+            context = _resolve_context(self.cli, self.ctx_args, self.prog_name, args[:-1])
         if isinstance(resolved, click.Parameter):
             items = items_for(context, resolved, incomplete)
             if items is not None:

@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 
 from barnabas.cli.connect.security import security
 from barnabas.cli.connect.settings import SETTINGS, SettingsError, config_file, read_file, setting
+from barnabas.terminal.plural import plural
 from barnabas.terminal.tables import OUTPUTS
 
 if TYPE_CHECKING:
@@ -318,7 +319,7 @@ def _errors(ctx: click.Context, incomplete: str) -> Iterator[Item]:  # noqa: ARG
 
 
 def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'s'[: number != 1]}"
+    return f"{number} {plural(what, number)}"
 
 
 SOURCES: dict[str, Source] = {

@@ -45,7 +45,7 @@ def read_topic_ids(paths: Iterable[str]) -> dict[str, bytes] | None:
 # --- the commands
 
 DAMAGED = 1
-WITHOUT = {
+IF_MISSING = {
     layout.RECOVERY_POINT_CHECKPOINT: "the next start reads every log from its first record",
     layout.LOG_START_CHECKPOINT: "deleted records whose segment still exists are visible again",
     layout.REPLICATION_CHECKPOINT: "nothing is lost",
@@ -200,7 +200,7 @@ def _recover(
     unreadable = [finding.path for finding in report.findings if finding.path.endswith("-checkpoint")]
     if unreadable:
         for name in unreadable:
-            print(f"{name} cannot be read and is moved aside: {WITHOUT[name.rpartition('/')[2]]}")
+            print(f"{name} cannot be read and is moved aside: {IF_MISSING[name.rpartition('/')[2]]}")
         if is_dry or not _is_agreed(is_agreed):
             return False
         for name in unreadable:

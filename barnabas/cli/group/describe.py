@@ -15,6 +15,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.groups.lags import Lag, headline, lags_of, total_lag
 from barnabas.client.groups.views import GroupView, view_groups
 from barnabas.terminal.notes import note, say
+from barnabas.terminal.plural import plural
 from barnabas.terminal.screen import can_redraw
 from barnabas.terminal.tables import is_document, show, show_rows, spaced
 from barnabas.terminal.times import iso_time
@@ -162,7 +163,7 @@ def _show_members(groups: list[GroupView], output: str) -> None:
         return
     for group in spaced(groups):
         own = [row for row in rows if row["group"] == group.group_id]
-        title = f"group {group.group_id}: {group.state}, {len(own)} member{'s'[: len(own) != 1]}"
+        title = f"group {group.group_id}: {group.state}, {len(own)} {plural('member', len(own))}"
         if own:
             show_rows(own, output, columns=columns, title=title)
         else:

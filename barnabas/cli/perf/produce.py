@@ -24,6 +24,7 @@ from barnabas.client.accumulator import Batch
 from barnabas.client.admin.topics import create_topic
 from barnabas.client.cluster import Cluster
 from barnabas.client.producer import Producer
+from barnabas.terminal.plural import plural
 from barnabas.terminal.progress import progress
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -138,7 +139,7 @@ def _create(cluster: Cluster, topic: str, partitions: int) -> None:
             raise
         count = len(cluster.find_topic(topic).leaders)
         if count != partitions:
-            sentence = f"topic {topic!r} exists with {count} partition{'s'[: count != 1]}"
+            sentence = f"topic {topic!r} exists with {count} {plural('partition', count)}"
             raise click.BadParameter(sentence, param_hint="--partitions") from None
 
 

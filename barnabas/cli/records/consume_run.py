@@ -17,6 +17,7 @@ from barnabas.cli.records.consume_source import Source
 from barnabas.client.errors import TimedOut
 from barnabas.client.offsets import TopicPartition
 from barnabas.client.records.expression import Filter
+from barnabas.terminal.plural import plural
 from barnabas.terminal.progress import Show, progress
 from barnabas.wire.batches.records import Record
 
@@ -144,4 +145,4 @@ class Run:
 
 
 def _records(count: int) -> str:
-    return f"{count} record{'s'[: count != 1]}"
+    return f"{count} {plural('record', count)}"

@@ -23,6 +23,7 @@ from barnabas.client.errors import ClientError, NotFound
 from barnabas.client.producer import Producer
 from barnabas.client.records.record_json import ParsedRecord
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 from barnabas.terminal.progress import progress
 from barnabas.wire.errors import KafkaError
 
@@ -173,7 +174,7 @@ class Run:
 
 
 def _records(count: int) -> str:
-    return f"{count} record{'s'[: count != 1]}"
+    return f"{count} {plural('record', count)}"
 
 
 def _is_readable(source: BinaryIO) -> bool:

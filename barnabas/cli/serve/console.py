@@ -18,10 +18,11 @@ from barnabas.console.guard.addresses import ExposedError, check_exposure, is_lo
 from barnabas.console.listening import CannotListen, listen, url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import trio
 
+    from barnabas.broker.config.options import Companion
     from barnabas.broker.server import Server
 
 logger = logging.getLogger("barnabas.console")
@@ -36,14 +37,18 @@ STOP_S: Final = 3.0
 class ConsoleProcess:
     """The process of a console."""
 
-    def __init__(self, address: str, *, is_secure: bool = False, is_in_container: bool = False) -> None:
+    def __init__(
+        self, address: str, *, is_secure: bool = False, is_in_container: bool = False, arguments: Sequence[str] = ()
+    ) -> None:
         """Listen at HOST:PORT. UsageError if that is not possible, or if others reach the address.
 
-        With `--secure` people log in, and where others reach the console it has the broker's certificate.
+        `arguments` are further ones of `barnabas console`. With `--secure` people log in, and where others reach the
+        console it has the broker's certificate.
         """
         self._host, port = host_and_port(address, "--console")
         self._has_tls = is_secure and not is_loopback(self._host)
         self._is_in_container = is_in_container
+        self._arguments = arguments
         try:
             check_exposure(
                 self._host, has_tls=self._has_tls, has_login=is_secure, is_in_container=is_in_container, is_served=True
@@ -75,6 +80,7 @@ class ConsoleProcess:
         command += ["--data-dir", data_dir] if data_dir else []
         command += ["--tls-cert", certificate] if self._has_tls else []
         command += ["--in-container"] if self._is_in_container else []
+        command += self._arguments
         environment = {name: value for name, value in os.environ.items() if not name.startswith("BARNABAS_")}
         if control:
             environment["BARNABAS_CONSOLE_CONTROL"] = control
@@ -87,6 +93,12 @@ class ConsoleProcess:
             start_new_session=True,  # Ctrl-C is for the broker, which then ends this
         )
         self._socket.close()
+
+    def of_broker(self, file: str) -> Companion:
+        """The channel by which the console sees the requests of one broker of a cluster."""
+        from barnabas.kit.channel.request_watch import RequestWatch
+
+        return RequestWatch(file)
 
     def descriptors(self) -> list[int]:
         """The descriptors that no other process may inherit."""

@@ -89,7 +89,7 @@ def serve(arguments: Sequence[str]) -> int:
             from barnabas.cli.serve.secure import check_secure
 
             check_secure(args)
-        options = serve_options(arguments, os.environ)
+        options = _serve_options(args, os.environ)
         if args.check:
             return _check(options)
     except UsageError as error:
@@ -104,7 +104,11 @@ def serve(arguments: Sequence[str]) -> int:
 
 def serve_options(arguments: Sequence[str], environment: Mapping[str, str]) -> ServeOptions:
     """The options in `arguments`. UsageError, one sentence, when they cannot be understood."""
-    args = _parsed(arguments)
+    return _serve_options(_parsed(arguments), environment)
+
+
+def _serve_options(args: argparse.Namespace, environment: Mapping[str, str]) -> ServeOptions:
+    _check_console_options(args)
     for option, value in (("--restart", args.restart), ("--controllers", args.controllers)):
         if value:
             raise UsageError(f"{option} is for a cluster; --brokers N says how many brokers it has")
@@ -149,7 +153,31 @@ def _console(args: argparse.Namespace) -> ConsoleProcess:
     from barnabas.cli.serve.console import DEFAULT, IN_CONTAINER, ConsoleProcess
 
     address = args.console or (IN_CONTAINER if args.in_container else DEFAULT)
-    return ConsoleProcess(address, is_secure=args.secure, is_in_container=args.in_container)
+    arguments = _console_arguments(args)
+    return ConsoleProcess(address, is_secure=args.secure, is_in_container=args.in_container, arguments=arguments)
+
+
+def _console_arguments(args: argparse.Namespace) -> list[str]:
+    """The options of `barnabas console` that `serve --console` has too. UsageError for a file that cannot be read."""
+    for path in args.schema:
+        try:
+            with open(path, "rb"):
+                pass
+        except OSError as error:
+            raise UsageError(f"--schema {path}: {(error.strerror or str(error)).lower()}") from None
+    if args.pipelines is not None and not os.path.isdir(args.pipelines):  # noqa: PTH112 - pathlib costs the start
+        raise UsageError(f"--pipelines {args.pipelines}: there is no such directory")
+    arguments = [word for path in args.schema for word in ("--schema", path)]
+    for option, value in (("--schema-registry", args.schema_registry), ("--pipelines", args.pipelines)):
+        arguments += [] if value is None else [option, value]
+    return arguments
+
+
+def _check_console_options(args: argparse.Namespace) -> None:
+    """UsageError if an option of the console is given without it."""
+    for option in ("schema", "schema_registry", "pipelines"):
+        if args.console is None and getattr(args, option):
+            raise UsageError(f"--{option.replace('_', '-')} is for --console")
 
 
 def _both(host: Host | RequestWatch, console: ConsoleProcess) -> Companion:
@@ -182,6 +210,7 @@ def _parsed(arguments: Sequence[str]) -> argparse.Namespace:
 def _serve_cluster(args: argparse.Namespace) -> int:
     from barnabas.cli.serve.cluster import cluster_options
 
+    _check_console_options(args)
     options = cluster_options(args, os.environ)
     if args.console is not None:
         from dataclasses import replace
@@ -274,6 +303,26 @@ def _add_companions(parser: _Parser) -> None:
         action=_Once,
         help="Serve pages to look at the broker and to change it, from a process of its own; port 0 takes a free one. "
         "[127.0.0.1:8080]",
+    )
+    parser.add_argument(
+        "--schema",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="With --console, a schema to decode messages with: .avsc, .proto or a descriptor set of protoc (.desc); "
+        "may be repeated.",
+    )
+    parser.add_argument(
+        "--schema-registry",
+        metavar="URL",
+        action=_StoreOnce,
+        help="With --console, decode messages with the framing of a Schema Registry by its schemas.",
+    )
+    parser.add_argument(
+        "--pipelines",
+        metavar="DIR",
+        action=_StoreOnce,
+        help="With --console, show the runs of 'barnabas pipeline' whose checkpoints, reports and logs are in DIR.",
     )
     parser.add_argument(
         "--control",

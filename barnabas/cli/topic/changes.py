@@ -11,6 +11,7 @@ from barnabas.client.admin import topics as admin
 from barnabas.client.admin.topics import create_topic, delete_topics, describe_topics, list_topics, wait_for_topic
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -63,7 +64,7 @@ def create(
             wait_for_topic(cluster, name)
         count = created.num_partitions
         done = "would create" if dry_run else "created"
-        click.echo(f"{done} topic {name}" + (f" with {count} partition{'s'[: count != 1]}" if count > 0 else ""))
+        click.echo(f"{done} topic {name}" + (f" with {count} {plural('partition', count)}" if count > 0 else ""))
 
 
 @click.command()
@@ -115,7 +116,7 @@ def add_partitions(
         after = total if total is not None else before + (number or 0)
         admin.add_partitions(cluster, {name: after}, validate_only=dry_run)
         would = "would have" if dry_run else "has"
-        click.echo(f"topic {name} {would} {after} partition{'s'[: after != 1]}, {after - before} more than before")
+        click.echo(f"topic {name} {would} {after} {plural('partition', after)}, {after - before} more than before")
 
 
 @click.command()

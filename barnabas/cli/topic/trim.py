@@ -15,6 +15,7 @@ from barnabas.client.errors import ClientError, raise_first
 from barnabas.client.offsets import TopicPartition, end_offsets, start_offsets
 from barnabas.client.positions import resolve_offset_specs
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
 
@@ -67,7 +68,7 @@ def trim(
     rows = [trim._asdict() | {"deleted": trim.deleted} for trim in trims]
     show_rows(rows, output, columns=("topic", "partition", "before", "after", "deleted"))
     if dry_run:
-        note(f"dry run: {total} offset{'s'[: total != 1]} would be deleted, nothing was")
+        note(f"dry run: {total} {plural('offset', total)} would be deleted, nothing was")
 
 
 def _positions(cluster: Cluster, names: tuple[str, ...], to: str) -> dict[TopicPartition, int]:
@@ -111,7 +112,7 @@ def _trims(cluster: Cluster, offsets: dict[TopicPartition, int]) -> list[Trim]:
 
 def _confirm(trims: list[Trim], total: int, *, yes: bool) -> None:
     where = [f"{trim.topic}-{trim.partition}" for trim in trims if trim.deleted]
-    ask(f"Delete {total} offset{'s'[: total != 1]} of {', '.join(where)}?", yes)
+    ask(f"Delete {total} {plural('offset', total)} of {', '.join(where)}?", yes)
 
 
 def _delete(cluster: Cluster, trims: list[Trim]) -> list[Trim]:

@@ -9,6 +9,7 @@ from barnabas.client.groups.consumer_groups import committed_offsets
 from barnabas.client.groups.share_groups import share_offsets
 from barnabas.client.groups.views import GroupView, MemberView
 from barnabas.client.offsets import TopicPartition, end_offsets
+from barnabas.terminal.plural import plural
 
 SHARE = "share"
 
@@ -59,7 +60,7 @@ def headline(view: GroupView, lags: list[Lag]) -> str:
     members = len(view.members)
     kind = "" if view.group_type == "classic" else f"{view.group_type} "
     return (
-        f"{kind}group {view.group_id}: {view.state}, {members} member{'s'[: members != 1]}, "
+        f"{kind}group {view.group_id}: {view.state}, {members} {plural('member', members)}, "
         f"assignor {view.assignor or '-'}, total lag {total_lag(lags)}"
     )
 

@@ -5,8 +5,9 @@ It is Python's without its power: comparisons, and/or/not, arithmetic, `in`, fie
 expression and of the record, so expressions of others may be run. A record without a field that the expression uses, or
 with one of another type, does not match and is counted.
 
-The syntax tree is compiled once, to nested functions of a `Fields`: about a microsecond for a record, and as much for
-decoding 200 bytes of JSON. Searching the bytes for names and texts before they are decoded was tried: it saved nothing.
+The syntax tree is compiled once, to nested functions of a `Fields`: about a microsecond for a record. Of a JSON object
+only the fields that the expression names are decoded, 0.4 microseconds for 200 bytes; a whole one takes 1.5. Searching
+the bytes for names and texts before they are decoded was tried: it saved nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import ast
 import json
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec.json
 
@@ -110,8 +111,9 @@ class Filter:
     def __init__(self, expression: str, decode: Decode | None = None) -> None:
         self.expression = expression
         self.unusable = 0
-        self._evaluate = _compile(_parse(expression))
-        self._fields = Fields(decode or parsed)
+        tree = _parse(expression)
+        self._evaluate = _compile(tree)
+        self._fields = Fields(decode or _decoder_of(tree))
 
     def __call__(self, partition: tuple[str, int], record: Record) -> bool:
         """True if the expression is true for this record."""
@@ -385,6 +387,45 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 
 
 # --- content
+
+
+def _decoder_of(tree: ast.expr) -> Decode:
+    """Decodes what the expression uses of a value: some fields if it is an object, otherwise everything."""
+    names = _fields_of_value(tree)
+    if not names:
+        return parsed
+    fields = TypedDict("fields", dict.fromkeys(names, Any), total=False)  # type: ignore[misc]
+    decode = msgspec.json.Decoder(fields).decode
+
+    def decode_fields(content: bytes) -> Any:
+        if len(content) <= MAX_PARSED_BYTES:
+            try:
+                return decode(content)
+            except ValueError:
+                pass  # no object, or no JSON
+        return parsed(content)
+
+    return decode_fields
+
+
+def _fields_of_value(tree: ast.expr) -> list[str]:
+    """The fields that are used of `value`; none if it is used in another way too."""
+    names: dict[str, None] = {}
+    counted = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "value":
+            counted += 1
+        elif isinstance(node, ast.Attribute | ast.Subscript) and _is_value(node.value):
+            name = node.attr if isinstance(node, ast.Attribute) else getattr(node.slice, "value", None)
+            if not isinstance(name, str):
+                return []
+            names[name] = None
+            counted -= 1
+    return [] if counted else list(names)
+
+
+def _is_value(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "value"
 
 
 def _text(value: bytes | None) -> str | None:

@@ -8,7 +8,6 @@ end, latest                     after the last record
 @2026-11-21T09:00               a date or time (UTC without a zone), or
 @-1h                            a duration ago (s, m, h, d)
 FROM:TO                         a range; either side may be left out; TO is exclusive
-
 """
 
 from __future__ import annotations

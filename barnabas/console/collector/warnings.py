@@ -9,6 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from barnabas.console.collector.figures import BrokerFigures, Figures, GroupFigures, TransactionFigures
+from barnabas.terminal.plural import plural
 
 DISK_NEARLY_FULL: Final = 0.9
 CERTIFICATE_S: Final = 14 * 86_400.0
@@ -91,7 +92,7 @@ def _certificate(broker: BrokerFigures, now_s: float) -> Iterator[ClusterWarning
     end_s = broker.certificate_end_s
     if end_s is not None and end_s - now_s < CERTIFICATE_S:
         days = int((end_s - now_s) // 86_400)
-        when = f"ends in {days} day{'s'[: days != 1]}" if days >= 0 else "has ended"
+        when = f"ends in {days} {plural('day', days)}" if days >= 0 else "has ended"
         sentence = f"The certificate of broker {broker.broker} {when}: renew it before clients refuse it."
         yield ClusterWarning("certificate", str(broker.broker), sentence, "/cluster")
 
@@ -123,7 +124,7 @@ def _transactions(figures: Figures, now_s: float) -> Iterator[ClusterWarning]:
         if held and age_s is not None and age_s >= LONG_OPEN_S:
             sentence = (
                 f"Transaction {transaction.transactional_id} is open for {duration(age_s)} and holds back "
-                f"{held:,} offset{'s'[: held != 1]} from readers with read_committed."
+                f"{held:,} {plural('offset', held)} from readers with read_committed."
             )
             link = f"/transactions/{quote(transaction.transactional_id, safe='')}"
             yield ClusterWarning("transaction", transaction.transactional_id, sentence, link)
@@ -176,7 +177,7 @@ def duration(seconds: float) -> str:
 
 
 def _partitions(count: int) -> str:
-    return f"{count} partition{'s'[: count != 1]}"
+    return f"{count} {plural('partition', count)}"
 
 
 def _have(count: int) -> str:

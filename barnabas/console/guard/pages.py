@@ -7,6 +7,7 @@ another site can send that, so such requests need no CSRF token.
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
@@ -15,6 +16,7 @@ from starlette.routing import Route
 from barnabas.console.guard.addresses import local_path
 from barnabas.console.guard.bodies import RefusedError
 from barnabas.console.guard.middleware import LOGIN, LOGOUT
+from barnabas.console.resources import Declared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +24,40 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from barnabas.console.guard.access import Access
+
+
+@dataclass(frozen=True)
+class UserAndPassword:
+    """A SASL user of the broker."""
+
+    user: str
+    password: str
+
+
+@dataclass(frozen=True)
+class SessionToken:
+    """What a script sends as `Authorization: Bearer TOKEN`."""
+
+    token: str
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """The session of a request."""
+
+    user: str
+    csrf_token: str
+    """For the header X-CSRF-Token of a change; requests with a bearer token need none."""
+    is_login: bool
+    """Whether somebody has logged in."""
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class LoggedOut:
+    """A session has ended."""
+
+    text: str
 
 
 class LogInPages:
@@ -38,9 +74,22 @@ class LogInPages:
             Route(LOGIN, self._form, methods=["GET"]),
             Route(LOGIN, self._log_in, methods=["POST"]),
             Route(LOGOUT, self._log_out, methods=["POST"]),
-            Route("/api/session", self._session, methods=["GET"]),
-            Route("/api/login", self._log_in_script, methods=["POST"]),
-            Route("/api/logout", self._log_out_script, methods=["POST"]),
+            *(Route(f"/api{each.path}", each.function, methods=[each.method]) for each in self.declared()),
+        ]
+
+    def declared(self) -> list[Declared]:
+        """What the JSON API has of it, for the document of OpenAPI."""
+        return [
+            Declared("resource", "/session", "The session of the request.", self._session, view_type=SessionView),
+            Declared(
+                "action",
+                LOGIN,
+                "Begin a session of a script, where people log in.",
+                self._log_in_script,
+                input_type=UserAndPassword,
+                view_type=SessionToken,
+            ),
+            Declared("action", LOGOUT, "End the session.", self._log_out_script, view_type=LoggedOut),
         ]
 
     async def _form(self, request: Request) -> Response:
@@ -72,7 +121,7 @@ class LogInPages:
             raise RefusedError(400, 'A log-in is {"user": "...", "password": "..."}.') from None
         if not isinstance(user, str) or not isinstance(password, str):
             raise RefusedError(400, "user and password are texts.")
-        return JSONResponse({"token": await self._begin(request, user, password)})
+        return JSONResponse(asdict(SessionToken(await self._begin(request, user, password))))
 
     async def _begin(self, request: Request, user: str, password: str) -> str:
         """The id of a new session; an older one of the same browser ends."""
@@ -86,13 +135,9 @@ class LogInPages:
 
     async def _session(self, request: Request) -> Response:
         session = request.state.session
-        answer = {
-            "user": session.user,
-            "csrf_token": session.csrf_token,
-            "is_login": session.is_login,
-            "read_only": self._access.settings.read_only,
-        }
-        return JSONResponse(answer)
+        read_only = self._access.settings.read_only
+        view = SessionView(session.user, session.csrf_token, session.is_login, read_only)
+        return JSONResponse(asdict(view))
 
     async def _log_out(self, request: Request) -> Response:
         self._end(request)
@@ -104,7 +149,7 @@ class LogInPages:
 
     async def _log_out_script(self, request: Request) -> Response:
         self._end(request)
-        return JSONResponse({"text": "logged out"})
+        return JSONResponse(asdict(LoggedOut("logged out")))
 
     def _end(self, request: Request) -> None:
         session = request.state.session

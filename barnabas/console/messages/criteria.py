@@ -44,6 +44,7 @@ class Matcher:
 
     def __init__(self, criteria: Criteria, decode: Decode | None = None) -> None:
         self.criteria = criteria
+        self._decode = decode
         self._expression = None
         if criteria.expression.strip():
             self._expression = Filter(criteria.expression, decode)
@@ -61,6 +62,10 @@ class Matcher:
         if self._expression is not None:
             checks.append(self._expression.matches)
         self.matches = _all(checks)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process compiles the criteria itself."""
+        return Matcher, (self.criteria, self._decode)
 
     @property
     def selects(self) -> bool:

@@ -95,52 +95,64 @@ class Contents:
     is_exact: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of the file, and how many offsets and records it is of."""
+
+    data: bytes
+    scanned: int = 0
+    records: int = 0
+
+
 def exported(
-    cluster: Cluster, span: Span, request: PageRequest, matcher: Matcher, writer: Writer, progress: Progress
-) -> Iterator[bytes]:
+    cluster: Cluster, span: Span, request: PageRequest, matcher: Matcher, format_: str, contents: Contents
+) -> Iterator[Piece]:
     """The pieces of the file, from the request's positions to the end of the span or to `request.limit` records.
 
-    Errors: KafkaError, NotFound, TimedOut, Unreachable, ExportStopped.
+    Errors: KafkaError, NotFound, TimedOut, Unreachable.
     """
     positions = span.clamped(request.positions)
-    progress.total = sum(span.end[partition] - position for partition, position in positions.items())
     left = request.limit
-    yield writer.begin()
+    writer = _writer_of(format_, contents)
+    yield Piece(writer.begin())
     while left > 0:
         limit = min(left, RECORDS_OF_A_PAGE)
         part = replace(
             request, positions=positions, limit=limit, backwards=False, seconds=SECONDS_OF_A_PAGE, is_whole=True
         )
         page = read_page(cluster, span, part, matcher)
-        piece = writer.rows(request.topic, page.records)
+        yield Piece(writer.rows(request.topic, page.records), page.scanned, len(page.records))
         left -= len(page.records)
-        progress.scanned += page.scanned
-        progress.records += len(page.records)
-        progress.size += len(piece)
-        if progress.is_stopped:
-            raise ExportStopped("the export was stopped")
-        if piece:
-            yield piece
         if not page.remaining:
             break
         positions = page.high
-    piece = writer.end()
-    progress.size += len(piece)
+    yield Piece(writer.end())
+
+
+def watched(pieces: Iterator[Piece], progress: Progress) -> Iterator[bytes]:
+    """The bytes of the pieces, while `progress` is kept. ExportStopped when that is stopped."""
+    for piece in pieces:
+        progress.scanned += piece.scanned
+        progress.records += piece.records
+        progress.size += len(piece.data)
+        if progress.is_stopped:
+            raise ExportStopped("the export was stopped")
+        yield piece.data
     progress.is_done = True
-    yield piece
 
 
-def writer_of(format_: str, contents: Contents) -> Writer:
-    """The writer of a format. ValueError with a sentence if there is none, or pyarrow is missing."""
+def check_format(format_: str) -> None:
+    """ValueError with a sentence if there is no such format, or pyarrow is missing."""
+    if format_ not in MEDIA_TYPES:
+        raise ValueError(f"there is no format {format_!r} of exports; there are {', '.join(MEDIA_TYPES)}")
+    if format_ == "parquet" and find_spec("pyarrow") is None:
+        raise ValueError(NO_PARQUET)
+
+
+def _writer_of(format_: str, contents: Contents) -> Writer:
     if format_ == "jsonl":
         return JsonLines(contents)
-    if format_ == "csv":
-        return Csv(contents)
-    if format_ != "parquet":
-        raise ValueError(f"there is no format {format_!r} of exports; there are {', '.join(MEDIA_TYPES)}")
-    if find_spec("pyarrow") is None:
-        raise ValueError(NO_PARQUET)
-    return Parquet(contents)
+    return Csv(contents) if format_ == "csv" else Parquet(contents)
 
 
 class JsonLines:

@@ -18,7 +18,7 @@ from heapq import heapify, heappop, heapreplace
 from time import monotonic
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import TimedOut
+from barnabas.client.errors import ResponseTooLarge, TimedOut
 from barnabas.console.messages.criteria import Matcher
 from barnabas.console.messages.found_records import (
     ABORTED,
@@ -30,8 +30,9 @@ from barnabas.console.messages.found_records import (
 )
 from barnabas.console.messages.starts import Positions, Span
 from barnabas.console.messages.stored_batches import StoredBatches, read_ranges
+from barnabas.wire.batches.compression import MAX_DECOMPRESSED_SIZE
 from barnabas.wire.batches.records import MAX_INT32, BatchView, Record, iter_record_fields
-from barnabas.wire.errors import CorruptRecord
+from barnabas.wire.errors import CorruptRecord, RecordsTooLarge
 
 FIRST_SCAN_OFFSETS = 20_000
 """Offsets that the first round of a scan reads, of all partitions together; later rounds read more."""
@@ -42,6 +43,8 @@ PAGE_BYTES = 256 * 1024 * 1024
 KEPT_BYTES = 32 * 1024 * 1024
 """Of the keys and values of a page; after that they are cut to `SHORT_BYTES`."""
 SHORT_BYTES = 4 * 1024
+LARGEST_ANSWER_BYTES = 20 * 1024 * 1024
+"""Of a broker, and of a batch decompressed, that the console's own process reads: a larger one would stop its pages."""
 WAIT_S = 1.0
 """A round forwards has at least this time."""
 PATIENCE_S = 20.0
@@ -86,7 +89,11 @@ class Page:
 
 
 def read_page(cluster: Cluster, span: Span, request: PageRequest, matcher: Matcher) -> Page:
-    """Read a page of the partitions in `request.positions`. Errors: KafkaError, NotFound, TimedOut, Unreachable."""
+    """Read a page of the partitions in `request.positions`.
+
+    Errors: KafkaError, NotFound, TimedOut, Unreachable; ResponseTooLarge if a batch is, also decompressed, larger than
+    the cluster is limited to.
+    """
     return _PageReader(cluster, span, request, matcher).read()
 
 
@@ -116,6 +123,7 @@ class _PageReader:
         self.patience = self.started + max(PATIENCE_S, request.seconds)
         self.round_offsets = FIRST_SCAN_OFFSETS if matcher.selects else request.limit * max(1, len(self.positions))
         self.kept_bytes = 0
+        self.largest_batch = min(cluster.max_frame_bytes, MAX_DECOMPRESSED_SIZE)
 
     def read(self) -> Page:
         """Read rounds until a bound is reached."""
@@ -218,6 +226,8 @@ class _PageReader:
             try:
                 self._collect_batch(part, stored, batch, state)
             except CorruptRecord as error:
+                if isinstance(error, RecordsTooLarge) and self.largest_batch < MAX_DECOMPRESSED_SIZE:
+                    raise ResponseTooLarge(str(error)) from None
                 kept = part.records[-1].offset + 1 if part.records else 0
                 first = max(batch.base_offset, stored.first, kept)
                 part.records.append(unreadable_batch(stored.partition, first, batch, state, error))
@@ -228,7 +238,7 @@ class _PageReader:
     def _collect_batch(self, part: _Part, stored: StoredBatches, batch: BatchView, state: str) -> None:
         topic, partition, first, end = self.request.topic, stored.partition, stored.first, stored.end
         matches, limit = self.matcher.matches, 0 if self.request.backwards else self.request.limit
-        for fields in iter_record_fields(batch):
+        for fields in iter_record_fields(batch, self.largest_batch):
             offset, timestamp, key, value, headers, _ = fields
             if not matches(topic, partition, offset, timestamp, key, value, headers) or not first <= offset < end:
                 continue

@@ -38,13 +38,13 @@ class Span:
         }
 
 
-def partitions_of(cluster: Cluster, topic: str, wanted: Sequence[int]) -> list[int]:
-    """The wanted partitions, or all of the topic that have a leader. NotFound if one does not exist."""
+def partitions_of(cluster: Cluster, topic: str, requested: Sequence[int]) -> list[int]:
+    """The requested partitions, or all of the topic that have a leader. NotFound if one does not exist."""
     leaders = cluster.find_topic(topic).leaders
-    for partition in wanted:
+    for partition in requested:
         if not 0 <= partition < len(leaders):
             raise NotFound(f"topic {topic!r} has no partition {partition}; it has {len(leaders)}")
-    return sorted(set(wanted)) or [partition for partition, leader in enumerate(leaders) if leader >= 0]
+    return sorted(set(requested)) or [partition for partition, leader in enumerate(leaders) if leader >= 0]
 
 
 def read_span(cluster: Cluster, topic: str, partitions: Sequence[int], *, committed_only: bool) -> Span:
@@ -73,8 +73,8 @@ def start_positions(cluster: Cluster, topic: str, span: Span, start: str, at: st
         return span.clamped(dict.fromkeys(span.first, int(at)))
     if start == TIME:
         times = {(topic, partition): parse_time(at) for partition in span.first}
-        found = {index: offset for (_, index), offset in list_offsets(cluster, times).items()}
-        return span.clamped({index: span.end[index] if offset < 0 else offset for index, offset in found.items()})
+        offsets = {index: offset for (_, index), offset in list_offsets(cluster, times).items()}
+        return span.clamped({index: span.end[index] if offset < 0 else offset for index, offset in offsets.items()})
     if start == GROUP:
         if not at:
             raise ValueError("name the group whose position is wanted")

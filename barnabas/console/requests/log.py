@@ -1,28 +1,35 @@
-"""The last requests of a broker: a ring that is filled from its channel while somebody looks.
+"""The last requests of brokers: for each a ring that is filled from its channel while somebody looks.
 
-All who look share it, and whoever asks fills it first; the broker ends its watch by itself when nobody asks.
+All who look share them, and whoever asks fills it first; the broker ends its watch by itself when nobody asks.
 Exchanges are decoded when they are shown or filtered.
 """
 
 from __future__ import annotations
 
+import heapq
+import json
+import re
 from base64 import b64decode
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from barnabas.console.control import Control
+from barnabas.console.failures import Refused
 from barnabas.console.requests.decoding import Decoded, Topics, decode, dump, name_of_api
-
-if TYPE_CHECKING:
-    from barnabas.console.control import Control
+from barnabas.supervise.state import NoCluster, NodeState, read, requests_file
 
 MAX_KEPT: Final = 2_000
 MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
 TOPICS_S: Final = 1.0
 """How often the names of topic ids are asked for, seconds."""
+LOOKED_S: Final = 5.0
+"""What was forgotten counts as lost if the last filling was not longer ago, seconds: else nobody looked."""
 MAX_CALLS: Final = 10
 """Questions to the broker of one filling: 1,000 exchanges."""
 
@@ -30,7 +37,9 @@ MAX_CALLS: Final = 10
 class Exchange:
     """One request with its response, as the broker's channel tells it."""
 
-    def __init__(self, told: dict[str, Any]) -> None:
+    def __init__(self, told: dict[str, Any], node: int) -> None:
+        self.node = node
+        """The broker of a cluster; 0 for a broker alone."""
         self.number: int = told["number"]
         """In the order of the ends; 0 while it waits."""
         self.time: float = told["time"]
@@ -97,12 +106,16 @@ class RequestFilter:
     error: str = ""
     """A part of an error's name; `any` for every error."""
     connection: int = 0
+    node: int = 0
+    """A broker of a cluster; 0 for all."""
     own: bool = False
-    """The console's own requests too."""
+    """Those of the console, and of brokers among themselves, too."""
 
     def selects(self, exchange: Exchange, topics: Topics) -> bool:
         """Whether an exchange is shown."""
-        if not self.own and exchange.client_id.startswith(OWN_CLIENT):
+        if not self.own and _OWN.match(exchange.client_id):
+            return False
+        if self.node and exchange.node != self.node:
             return False
         if self.connection and exchange.connection != self.connection:
             return False
@@ -124,8 +137,8 @@ class RequestFilter:
         return any(self.error.casefold() in error.casefold() for error in (*names.errors, exchange.why))
 
 
-OWN_CLIENT: Final = "barnabas-console"
-"""How the client ids of the console itself begin."""
+_OWN: Final = re.compile(r"barnabas-console|broker-\d+-|raft-client-\d+")
+"""How the client ids of the console, and of brokers among themselves, begin."""
 
 
 class KnownTopics:
@@ -150,29 +163,33 @@ class KnownTopics:
 class RequestLog:
     """The ring of one broker."""
 
-    def __init__(self, control: Control) -> None:
-        self._control = control
+    def __init__(self, control: Control, node: int = 0) -> None:
+        self.control = control
+        self._node = node
         self._lock = Lock()
         self._kept: deque[Exchange] = deque()
         self._bytes = 0
         self._next = 0
         self.waiting: list[Exchange] = []
         """Requests without a response, at the last filling."""
+        self._filled = -LOOKED_S
         self.lost = 0
-        """Exchanges that were forgotten by the broker before this was filled: there were too many."""
+        """Exchanges that were forgotten by the broker while somebody looked: there were too many."""
 
     def fill(self) -> None:
         """Get what is new. `Refused` if the broker does not answer."""
         with self._lock:
+            is_looked_at = monotonic() - self._filled < LOOKED_S
             for _ in range(MAX_CALLS):
-                answer = self._control.perform("exchanges", {"after": self._next})
+                answer = self.control.perform("exchanges", {"after": self._next})
                 for told in answer["requests"]:
-                    self._keep(Exchange(told))
-                self.lost += answer["lost"]
+                    self._keep(Exchange(told, self._node))
+                self.lost += answer["lost"] if is_looked_at else 0
                 self._next = answer["next"]
                 if not answer["requests"]:
                     break
-            self.waiting = [Exchange(told) for told in answer["waiting"]]
+            self._filled = monotonic()
+            self.waiting = [Exchange(told, self._node) for told in answer["waiting"]]
 
     def _keep(self, exchange: Exchange) -> None:
         self._kept.append(exchange)
@@ -197,3 +214,97 @@ class RequestLog:
     def count(self) -> int:
         """How many are kept."""
         return len(self._kept)
+
+
+class RequestLogs:
+    """The rings of the broker with the channel, or of the brokers of `serve --brokers N --console`."""
+
+    def __init__(self, control: Control | None, data_dir: str | None) -> None:
+        self._data_dir = data_dir
+        self._by_node: dict[int, RequestLog] = {} if control is None else {0: RequestLog(control)}
+        self._texts: dict[int, str] = {}
+        self._lock = Lock()
+        self.silent: list[int] = []
+        """The brokers that told nothing at the last filling."""
+
+    @property
+    def is_available(self) -> bool:
+        """Whether any broker tells its requests."""
+        self._find()
+        return bool(self._by_node)
+
+    @property
+    def nodes(self) -> list[int]:
+        """The brokers of a cluster; none for a broker alone."""
+        return sorted(node for node in self._by_node if node)
+
+    def fill(self) -> None:
+        """Get what is new of all brokers. `Refused` if none answers."""
+        self._find()
+        silent: dict[int, Refused] = {}
+        for node, log in sorted(self._by_node.items()):
+            try:
+                log.fill()
+            except Refused as error:
+                log.waiting = []
+                silent[node] = error
+        self.silent = list(silent)
+        if silent and len(silent) == len(self._by_node):
+            raise next(iter(silent.values()))
+
+    def newest(self, after: Mapping[int, int] | None = None) -> Iterator[Exchange]:
+        """The exchanges that ended after a number for each broker, by time, the last one first."""
+        logs = [log.newest((after or {}).get(node, 0)) for node, log in sorted(self._by_node.items())]
+        return heapq.merge(*logs, key=lambda exchange: -(exchange.time + exchange.took))
+
+    def last_numbers(self) -> dict[int, int]:
+        """The number of the last exchange of each broker."""
+        return {node: next((each.number for each in log.newest()), 0) for node, log in self._by_node.items()}
+
+    def find(self, node: int, number: int) -> Exchange | None:
+        """The exchange of a broker and a number; None if it is forgotten."""
+        log = self._by_node.get(node)
+        return None if log is None else log.find(number)
+
+    @property
+    def waiting(self) -> list[Exchange]:
+        """Requests without a response, at the last filling."""
+        return [exchange for log in self._by_node.values() for exchange in log.waiting]
+
+    @property
+    def count(self) -> int:
+        """How many are kept."""
+        return sum(log.count for log in self._by_node.values())
+
+    @property
+    def lost(self) -> int:
+        """Exchanges that came too fast to be kept."""
+        return sum(log.lost for log in self._by_node.values())
+
+    def close(self) -> None:
+        """Close idle connections to the brokers of a cluster."""
+        for node in self.nodes:
+            self._by_node[node].control.close()
+
+    def _find(self) -> None:
+        """Read the control files of the cluster's brokers: a broker that is started again has a new one."""
+        if self._data_dir is None or 0 in self._by_node:
+            return
+        try:
+            brokers = read(self._data_dir).brokers
+        except NoCluster as error:
+            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
+        with self._lock:
+            for node in brokers:
+                self._read(node)
+
+    def _read(self, node: NodeState) -> None:
+        try:
+            text = Path(requests_file(node)).read_text(encoding="utf-8")
+            told = json.loads(text)
+            address = (told["control"], told["token"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return  # it has none, or is starting
+        if self._texts.get(node.node_id) != text:
+            self._texts[node.node_id] = text
+            self._by_node[node.node_id] = RequestLog(Control(address), node.node_id)

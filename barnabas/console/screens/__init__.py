@@ -21,6 +21,8 @@ class Screen:
 
     title: str
     path: str
+    key: str
+    """The letter that opens it after `g`."""
     modules: tuple[ModuleType, ...]
     also: tuple[str, ...] = ()
     """Further paths of its pages."""
@@ -31,18 +33,18 @@ class Screen:
 
 
 SCREENS = (
-    Screen("Overview", "/overview", (overview, figures)),
-    Screen("Topics", "/topics", (topic_listing, topic, topic_changes)),
-    Screen("Messages", "/messages", (browse, records, live, export, produce, schemas)),
-    Screen("Groups", "/groups", (listing, one, offsets)),
-    Screen("Transactions", "/transactions", (transactions,)),
-    Screen("Cluster", "/cluster", (brokers, partitions, balance, quorum_and_disks)),
-    Screen("Configs", "/configs", (configs,)),
-    Screen("Users", "/users", (users,)),
-    Screen("ACLs", "/acls", (acls,), ("/may",)),
-    Screen("Quotas", "/quotas", (quotas,)),
-    Screen("Tokens", "/tokens", (tokens,)),
-    Screen("Requests", "/requests", (requests,)),
-    Screen("Test lab", "/lab", (lab,)),
-    Screen("Pipelines", "/pipelines", (pipelines,)),
+    Screen("Overview", "/overview", "o", (overview, figures)),
+    Screen("Topics", "/topics", "t", (topic_listing, topic, topic_changes)),
+    Screen("Messages", "/messages", "m", (browse, records, live, export, produce, schemas)),
+    Screen("Groups", "/groups", "g", (listing, one, offsets)),
+    Screen("Transactions", "/transactions", "x", (transactions,)),
+    Screen("Cluster", "/cluster", "c", (brokers, partitions, balance, quorum_and_disks)),
+    Screen("Configs", "/configs", "f", (configs,)),
+    Screen("Users", "/users", "u", (users,)),
+    Screen("ACLs", "/acls", "a", (acls,), ("/may",)),
+    Screen("Quotas", "/quotas", "q", (quotas,)),
+    Screen("Tokens", "/tokens", "k", (tokens,)),
+    Screen("Requests", "/requests", "r", (requests,)),
+    Screen("Test lab", "/lab", "l", (lab,)),
+    Screen("Pipelines", "/pipelines", "p", (pipelines,)),
 )

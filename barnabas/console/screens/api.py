@@ -37,10 +37,7 @@ class ApiEntry:
 
 def entries(declared: Sequence[Declared]) -> list[ApiEntry]:
     """The paths of the API, sorted."""
-    every = [
-        ApiEntry("POST" if each.kind == "action" else "GET", f"/api{each.path}", each.kind, each.summary, _fields(each))
-        for each in declared
-    ]
+    every = [ApiEntry(each.method, f"/api{each.path}", each.kind, each.summary, _fields(each)) for each in declared]
     return sorted(every, key=lambda entry: (entry.path, entry.method))
 
 

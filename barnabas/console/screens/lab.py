@@ -23,7 +23,7 @@ from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.json_form import api_name
 from barnabas.wire.errors import ErrorCode
 
-WITHOUT = (
+NOT_AVAILABLE = (
     "The test lab is for a broker with a control channel: 'barnabas serve --control --console' starts one, for tests "
     "only, since the channel can change everything."
 )
@@ -101,7 +101,7 @@ def lab(cluster: Cluster, call: Call, query: LabQuery) -> LabView:
     """What is there now."""
     number = query.cluster_number
     if call.console.control is None or not call.console.control.has_powers:
-        return LabView(False, WITHOUT, number, [], 0, False, [], [], [], [], {}, {})
+        return LabView(False, NOT_AVAILABLE, number, [], 0, False, [], [], [], [], {}, {})
     control = _control(cluster, call)
     clock = control.perform("clock", cluster=number)
     return LabView(
@@ -138,7 +138,7 @@ def _control(cluster: Cluster, call: Call) -> Control:
     """The channel, for a user who may change the cluster. `Refused`."""
     control = call.console.control
     if control is None or not control.has_powers:
-        raise Refused(HTTPStatus.CONFLICT, WITHOUT)
+        raise Refused(HTTPStatus.CONFLICT, NOT_AVAILABLE)
     check_allowed(cluster, CHANGE, "To use the test lab")
     return control
 

@@ -19,8 +19,9 @@ from barnabas.console.resources import resource
 from barnabas.console.tables import Page, TableQuery, paged
 from barnabas.wire.errors import KafkaError
 
-WITHOUT: Final = (
-    "'barnabas console -b ADDRESS --pipelines DIR' shows the runs of 'barnabas pipeline' whose checkpoints are in DIR."
+NOT_AVAILABLE: Final = (
+    "'barnabas serve --console --pipelines DIR' and 'barnabas console -b ADDRESS --pipelines DIR' show the runs of "
+    "'barnabas pipeline' whose checkpoints are in DIR."
 )
 REASON: Final = "barnabas-reason"
 """The header of a dead letter."""
@@ -63,19 +64,19 @@ def list_of_pipelines(cluster: Cluster, call: Call, query: TableQuery) -> Pipeli
     """From their checkpoints and logs; the ends of the topics are asked for now."""
     columns = ("name", "job", "completed_ms", "lag", "outcome", "dead_letters")
     if call.settings.pipelines is None:
-        return Pipelines(False, WITHOUT, "", paged([], query, columns=columns))
-    found = _found(call)
-    behind = _lags(cluster, found)
-    rows = [_row(pipeline, behind) for pipeline in found]
+        return Pipelines(False, NOT_AVAILABLE, "", paged([], query, columns=columns))
+    pipelines = _pipelines(call)
+    ends = _ends(cluster, pipelines)
+    rows = [_row(pipeline, ends) for pipeline in pipelines]
     page = paged(rows, query, columns=columns, search=lambda row: f"{row.name} {row.job} {row.path}", sort="name")
     return Pipelines(True, "", call.settings.pipelines, page)
 
 
-def _row(pipeline: Pipeline, behind: dict[TopicPartition, int]) -> PipelineRow:
-    run = _last(pipeline.runs)
+def _row(pipeline: Pipeline, ends: dict[TopicPartition, int]) -> PipelineRow:
+    run = _last_run(pipeline.runs)
     times = [query.completed_ms for query in pipeline.queries if query.completed_ms is not None]
-    read = [each for query in pipeline.queries for each in _next(query.offsets).items()]
-    lags = [max(0, behind[partition] - offset) for partition, offset in read if partition in behind]
+    read = [position for query in pipeline.queries for position in _positions(query.offsets).items()]
+    lags = [max(0, ends[partition] - offset) for partition, offset in read if partition in ends]
     return PipelineRow(
         name=pipeline.name,
         job=pipeline.job,
@@ -89,31 +90,33 @@ def _row(pipeline: Pipeline, behind: dict[TopicPartition, int]) -> PipelineRow:
     )
 
 
-def _last(runs: list[Run]) -> Run | None:
+def _last_run(runs: list[Run]) -> Run | None:
     return max(runs, key=lambda run: run.at_ms or 0, default=None)
 
 
-def _next(offsets: dict[str, dict[int, int]]) -> dict[TopicPartition, int]:
+def _positions(offsets: dict[str, dict[int, int]]) -> dict[TopicPartition, int]:
     return {(topic, partition): offset for topic, own in offsets.items() for partition, offset in own.items()}
 
 
-def _found(call: Call) -> list[Pipeline]:
+def _pipelines(call: Call) -> list[Pipeline]:
     folder = call.settings.pipelines
     if folder is None:
-        raise Refused(HTTPStatus.NOT_FOUND, WITHOUT)
+        raise Refused(HTTPStatus.NOT_FOUND, NOT_AVAILABLE)
     try:
         return find_pipelines(Path(folder))
     except OSError as error:
         raise Refused(HTTPStatus.NOT_FOUND, f"--pipelines {folder}: {error.strerror or error}") from None
 
 
-def _lags(cluster: Cluster, found: list[Pipeline]) -> dict[TopicPartition, int]:
-    """The ends of the partitions that pipelines read; without those that are not there."""
-    partitions = {each for pipeline in found for query in pipeline.queries for each in _next(query.offsets)}
+def _ends(cluster: Cluster, pipelines: list[Pipeline]) -> dict[TopicPartition, int]:
+    """The ends of the partitions that pipelines read; topics that do not exist are left out."""
+    partitions = {
+        partition for pipeline in pipelines for query in pipeline.queries for partition in _positions(query.offsets)
+    }
     ends: dict[TopicPartition, int] = {}
     for topic in {topic for topic, _ in partitions}:
         try:
-            ends |= end_offsets(cluster, [each for each in partitions if each[0] == topic])
+            ends |= end_offsets(cluster, [partition for partition in partitions if partition[0] == topic])
         except (NotFound, KafkaError):
             continue
     return ends
@@ -184,15 +187,15 @@ class PipelineView:
 )
 def one_pipeline(cluster: Cluster, call: Call, query: PipelineQuery) -> PipelineView:
     """The path is compared with those that were found, and opens nothing itself."""
-    pipeline = next((each for each in _found(call) if each.path == query.path), None)
+    pipeline = next((pipeline for pipeline in _pipelines(call) if pipeline.path == query.path), None)
     if pipeline is None:
         raise NotFound(f"there is no pipeline {query.path!r} in {call.settings.pipelines}")
-    behind = _lags(cluster, [pipeline])
+    ends = _ends(cluster, [pipeline])
     progress = [
-        ProgressRow(each.name, topic, partition, offset, end, None if end is None else max(0, end - offset))
-        for each in pipeline.queries
-        for (topic, partition), offset in sorted(_next(each.offsets).items())
-        for end in [behind.get((topic, partition))]
+        ProgressRow(spark_query.name, topic, partition, offset, end, None if end is None else max(0, end - offset))
+        for spark_query in pipeline.queries
+        for (topic, partition), offset in sorted(_positions(spark_query.offsets).items())
+        for end in [ends.get((topic, partition))]
     ]
     reasons: list[ReasonRow] = []
     read, why = 0, ""
@@ -202,9 +205,12 @@ def one_pipeline(cluster: Cluster, call: Call, query: PipelineQuery) -> Pipeline
         except (NotFound, KafkaError) as error:
             why = str(error)
     return PipelineView(
-        row=_row(pipeline, behind),
+        row=_row(pipeline, ends),
         config_file=pipeline.config_file,
-        queries=[QueryRow(each.name, each.batch, each.completed_ms, each.unfinished) for each in pipeline.queries],
+        queries=[
+            QueryRow(spark_query.name, spark_query.batch, spark_query.completed_ms, spark_query.unfinished)
+            for spark_query in pipeline.queries
+        ],
         progress=progress,
         runs=sorted(pipeline.runs, key=lambda run: run.at_ms or 0, reverse=True),
         reports=[str(Path(call.settings.pipelines or "", report)) for report in pipeline.reports],
@@ -220,11 +226,16 @@ def _reasons(cluster: Cluster, topic: str) -> tuple[int, list[ReasonRow]]:
     partitions = [(topic, index) for index in range(len(cluster.find_topic(topic).leaders))]
     ends, first = end_offsets(cluster, partitions), start_offsets(cluster, partitions)
     share = max(1, MAX_LETTERS // len(partitions))
-    starts = {each: max(first[each], ends[each] - share) for each in partitions if ends[each] > first[each]}
+    starts = {
+        partition: max(first[partition], ends[partition] - share)
+        for partition in partitions
+        if ends[partition] > first[partition]
+    }
     counts: Counter[str] = Counter()
     last: dict[str, tuple[int, int]] = {}
     if starts:
-        for (_, index), record in Reader(cluster, starts, {each: ends[each] for each in starts}).records():
+        reader = Reader(cluster, starts, {partition: ends[partition] for partition in starts})
+        for (_, index), record in reader.records():
             reason = next((value for name, value in record.headers if name == REASON), None)
             text = "no reason" if reason is None else bytes(reason).decode("utf-8", "replace")[:MAX_REASON]
             counts[text] += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from time import monotonic, sleep
 from typing import Any, Final
@@ -16,7 +16,7 @@ from barnabas.console.events import Event
 from barnabas.console.failures import Refused
 from barnabas.console.pages import visible
 from barnabas.console.requests.decoding import Topics
-from barnabas.console.requests.log import Exchange, RequestFilter, RequestLog
+from barnabas.console.requests.log import Exchange, RequestFilter, RequestLogs
 from barnabas.console.resources import resource, stream
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.codec.json_form import api_name
@@ -27,9 +27,9 @@ PERIOD_S: Final = 0.5
 CHECK_S: Final = 30.0
 """How often it is checked that its user may still see it, seconds."""
 MAX_NAMES: Final = 5
-WITHOUT: Final = (
-    "The requests of clients are told by our broker only: 'barnabas serve --console' shows those of its one broker "
-    "here, and 'barnabas console -b ADDRESS --control-file FILE' those of a broker with --control."
+NOT_AVAILABLE: Final = (
+    "The requests of clients are told by our broker only: 'barnabas serve --console' shows them here, also with "
+    "--brokers N, and 'barnabas console -b ADDRESS --control-file FILE' those of a broker with --control."
 )
 
 
@@ -37,6 +37,8 @@ WITHOUT: Final = (
 class RequestRow:
     """One request, as the list shows it."""
 
+    node: int
+    """The broker of a cluster; 0 for a broker alone."""
     number: int
     time_ms: int
     took_ms: float
@@ -66,18 +68,22 @@ class RequestsView:
     lost: int
     """Requests that came too fast to be kept."""
     apis: list[str]
+    nodes: list[int] = field(default_factory=list)
+    """The brokers of a cluster; none for a broker alone."""
+    silent: list[int] = field(default_factory=list)
+    """Brokers that do not answer."""
 
 
 @resource("/requests", template="requests/list.html", summary="The last requests of clients, with errors and times.")
 def list_of_requests(cluster: Cluster, call: Call, query: RequestFilter) -> RequestsView:
     """The list as it is now; `/requests/events` goes on with what is new."""
     apis = sorted(api_name(key) for key in ApiKey)
-    if call.console.control is None:
-        return RequestsView(False, WITHOUT, [], [], 0, 0, apis)
+    if not call.console.requests.is_available:
+        return RequestsView(False, NOT_AVAILABLE, [], [], 0, 0, apis)
     log, topics = _log(cluster, call)
     rows = _rows(log.newest(), query, topics)
     waiting = [_row(exchange, topics) for exchange in log.waiting if query.selects(exchange, topics)]
-    return RequestsView(True, "", rows, waiting, log.count, log.lost, apis)
+    return RequestsView(True, "", rows, waiting, log.count, log.lost, apis, log.nodes, log.silent)
 
 
 def _rows(newest: Iterator[Exchange], query: RequestFilter, topics: Topics) -> list[RequestRow]:
@@ -95,6 +101,7 @@ def _row(exchange: Exchange, topics: Topics) -> RequestRow:
     every = [*names.topics, *names.groups, *names.transactional_ids]
     text = ", ".join(every[:MAX_NAMES]) + (f" and {len(every) - MAX_NAMES} more" if len(every) > MAX_NAMES else "")
     return RequestRow(
+        node=exchange.node,
         number=exchange.number,
         time_ms=int(exchange.time * 1000),
         took_ms=round(exchange.took * 1000, 2),
@@ -114,19 +121,20 @@ def _row(exchange: Exchange, topics: Topics) -> RequestRow:
 @stream("/requests/events", summary="New requests of clients, the newest first, about twice a second.")
 def new_requests(cluster: Cluster, call: Call, query: RequestFilter) -> Iterator[Event | None]:
     """Each event has the rows that are new, the requests that wait, and how many rows were left out."""
-    if call.console.control is None:
-        raise Refused(HTTPStatus.CONFLICT, WITHOUT)
+    if not call.console.requests.is_available:
+        raise Refused(HTTPStatus.CONFLICT, NOT_AVAILABLE)
     log, topics = _log(cluster, call)
     checked = monotonic()
-    after = next((exchange.number for exchange in log.newest()), 0)
+    after = log.last_numbers()
     while True:
         sleep(PERIOD_S)
         if monotonic() - checked > CHECK_S:
             log, topics = _log(cluster, call)
             checked = monotonic()
         log.fill()
-        new = [exchange for exchange in log.newest(after) if query.selects(exchange, topics)]
-        after = next((exchange.number for exchange in log.newest()), after)
+        arrived = list(log.newest(after))
+        after |= {exchange.node: exchange.number for exchange in reversed(arrived)}
+        new = [exchange for exchange in arrived if query.selects(exchange, topics)]
         waiting = [_row(exchange, topics) for exchange in log.waiting if query.selects(exchange, topics)]
         yield Event(
             {
@@ -143,6 +151,8 @@ class RequestQuery:
     """Which request."""
 
     number: int
+    node: int = 0
+    """The broker of a cluster; 0 for a broker alone."""
 
 
 @dataclass(frozen=True)
@@ -169,10 +179,10 @@ class RequestView:
 @resource("/requests/{number}", template="requests/one.html", summary="One request: JSON and bytes, both ways.")
 def one_request(cluster: Cluster, call: Call, query: RequestQuery) -> RequestView:
     """What is kept of it; the ring forgets."""
-    if call.console.control is None:
-        raise Refused(HTTPStatus.NOT_FOUND, WITHOUT)
+    if not call.console.requests.is_available:
+        raise Refused(HTTPStatus.NOT_FOUND, NOT_AVAILABLE)
     log, topics = _log(cluster, call)
-    exchange = log.find(query.number)
+    exchange = log.find(query.node, query.number)
     if exchange is None:
         raise Refused(HTTPStatus.NOT_FOUND, f"request {query.number} is not kept any more, or there was none")
     decoded = exchange.whole(topics)
@@ -193,8 +203,8 @@ def one_request(cluster: Cluster, call: Call, query: RequestQuery) -> RequestVie
     )
 
 
-def _log(cluster: Cluster, call: Call) -> tuple[RequestLog, Topics]:
-    """The ring, filled, and the topics by their ids. `Refused` for a user who may not see it."""
+def _log(cluster: Cluster, call: Call) -> tuple[RequestLogs, Topics]:
+    """The rings, filled, and the topics by their ids. `Refused` for a user who may not see it."""
     check_allowed(cluster, WATCH, "To see the requests of all clients")
     log = call.console.requests
     log.fill()

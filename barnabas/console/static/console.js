@@ -1,5 +1,5 @@
 // What pages do beyond HTML: theme, dialogs, shortcuts, times in the reader's zone. Everything works on attributes
-// (data-open, data-close, data-toggle, data-theme-toggle, data-search, data-copy), also on what htmx swaps in.
+// (data-open, data-open-next, data-close, data-toggle, data-theme-toggle, data-search, data-copy), also on what htmx swaps in.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -19,7 +19,8 @@
   document.addEventListener("click", (event) => {
     const at = (selector) => event.target.closest(selector);
     let element;
-    if ((element = at("[data-open]"))) document.getElementById(element.dataset.open)?.showModal();
+    if ((element = at("[data-open-next]"))) element.nextElementSibling.showModal();
+    else if ((element = at("[data-open]"))) document.getElementById(element.dataset.open)?.showModal();
     else if ((element = at("[data-close]"))) element.closest("dialog").close();
     else if (at("[data-theme-toggle]")) switchTheme();
     else if ((element = at("[data-toggle]"))) {
@@ -45,7 +46,8 @@
     const key = event.key;
     if (afterG) {
       afterG = false;
-      document.querySelectorAll("#navigation a")[Number(key) - 1]?.click();
+      event.stopImmediatePropagation();  // the letter is no shortcut of the screen
+      document.querySelector(`#navigation a[data-key="${CSS.escape(key)}"]`)?.click();
     } else if (key === "g") afterG = true;
     else if (key === "/") { event.preventDefault(); document.querySelector("[data-search]")?.focus(); }
     else if (key === "n") follow("[rel=next]");

@@ -26,14 +26,15 @@
   const row = (request) => {
     const made = element("tr");
     const time = element("a", clock(request.time_ms));
-    time.href = `/requests/${request.number}`;
+    const node = request.node ? `node=${request.node}` : "";
+    time.href = `/requests/${request.number}${node && "?" + node}`;
     const connection = element("a", `#${request.connection}`, "note");
-    connection.href = `/requests?connection=${request.connection}`;
+    connection.href = `/requests?connection=${request.connection}${node && "&" + node}`;
     let outcome = element("span", "ok");
     if (request.errors.length) outcome = element("span", request.errors[0], "badge bad");
     else if (request.outcome !== "answered") outcome = element("span", request.outcome, "badge warn");
     made.append(
-      cell("mono", time), cell("", element("span", request.client || "–", "name"), " ", connection),
+      cell("mono", time), ...("brokers" in body.closest("table").dataset ? [cell("number", String(request.node))] : []), cell("", element("span", request.client || "–", "name"), " ", connection),
       cell("", request.api, " ", element("span", `v${request.version}`, "note")), cell("name", request.names),
       cell("", outcome, request.errors.length > 1 ? ` +${request.errors.length - 1}` : ""),
       cell("number", `${request.took_ms.toFixed(2)} ms`), cell("number", size(request.request_size)), cell("number", size(request.response_size)),

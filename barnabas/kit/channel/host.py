@@ -12,7 +12,6 @@ import os
 import secrets
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -24,6 +23,7 @@ from barnabas.broker.config.load import load
 from barnabas.broker.net.acceptor import bind
 from barnabas.broker.start.descriptor_limit import raise_descriptor_limit
 from barnabas.broker.start.start_errors import StartError
+from barnabas.kit.channel.control_file import write_control_file
 from barnabas.kit.channel.http_server import serve_control
 from barnabas.kit.clusters.clusters import Clusters
 from barnabas.kit.clusters.local_client import PRINCIPAL
@@ -114,16 +114,8 @@ class Host:
         text = self._published = json.dumps(
             {"control": f"http://{address}", "token": self._token, "bootstrap": own.bootstrap, "pid": os.getpid()}
         )
-        if self._file is None:
-            return
-        temporary = Path(f"{self._file}.{os.getpid()}")
-        try:
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with open(descriptor, "w", encoding="utf-8") as file:
-                file.write(text + "\n")
-            temporary.replace(self._file)
-        except OSError as error:
-            raise StartError(f"Cannot write the control file {self._file}: {error.strerror}") from error
+        if self._file is not None:
+            write_control_file(self._file, text)
 
     def published(self) -> str:
         """What a control file has: JSON with the channel's address and token. Empty before the start."""

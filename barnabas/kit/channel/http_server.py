@@ -2,8 +2,8 @@
 
 Each connection is a task of trio beside the reactors; h11 parses. A request must have the token. A client's resources
 are bounded: `MAX_CONNECTIONS` at a time, `MAX_BODY_BYTES` a request, `MAX_PIPELINED_BYTES` before its answer; without
-the token `STRANGER_BYTES` and `STRANGER_S`. A request in progress is cancelled when its connection is closed by
-the other side.
+the token `UNAUTHORIZED_BYTES` and `FIRST_REQUEST_S`. A request in progress is cancelled when the client closes its
+connection.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MAX_CONNECTIONS: Final = 256
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 MAX_PIPELINED_BYTES: Final = 64 * 1024
 """Bytes that a client may send before its answer; the connection of a client that sends more is closed."""
-STRANGER_BYTES: Final = 64 * 1024
+UNAUTHORIZED_BYTES: Final = 64 * 1024
 """Bytes of the body that are read without the token, so that the client reads the answer, and not a reset."""
-STRANGER_S: Final = 10.0
+FIRST_REQUEST_S: Final = 10.0
 """How long the first request of a connection may take, seconds."""
 
 Answerer: TypeAlias = Callable[[str, str, dict[str, Any]], Awaitable[Any]]
@@ -70,7 +70,7 @@ class _Connection:
 
     async def run(self) -> None:
         """Serve requests until the connection ends."""
-        limit_s = STRANGER_S
+        limit_s = FIRST_REQUEST_S
         try:
             while await self._serve_one(limit_s):
                 self._http.start_next_cycle()
@@ -102,7 +102,7 @@ class _Connection:
         if hmac.compare_digest(authorization, self._authorization):
             return await self._body(MAX_BODY_BYTES)
         with suppress(_RefusedError):
-            await self._body(STRANGER_BYTES)
+            await self._body(UNAUTHORIZED_BYTES)
         raise _RefusedError(HTTPStatus.UNAUTHORIZED)
 
     async def _body(self, most: int) -> bytes:

@@ -2,6 +2,7 @@
 
 It listens on the loopback with a token that only the console gets, as the control channel does, but without its
 operations on faults, clocks and clusters: a broker that was not started with `--control` has none of those.
+Each broker of `serve --brokers N --console` has one, and writes a control file, which the console of the cluster reads.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas.broker.net.acceptor import bind
 from barnabas.broker.start.start_errors import StartError
+from barnabas.kit.channel.control_file import write_control_file
 from barnabas.kit.channel.http_server import serve_control
 from barnabas.kit.errors import ControlError, NotFoundError
 from barnabas.kit.operations.exchanges import KEYS, exchanges_of
@@ -33,7 +35,9 @@ EXCHANGES: Final = "/v1/clusters/0/exchanges"
 class RequestWatch:
     """Answers the console; a companion of the broker."""
 
-    def __init__(self) -> None:
+    def __init__(self, file: str | None = None) -> None:
+        """`file` is the control file to write; None: none."""
+        self._file = file
         self._token = secrets.token_urlsafe(TOKEN_BYTES)
         self._capture = Capture()
         self._published = ""
@@ -45,9 +49,11 @@ class RequestWatch:
         try:
             listening = bind(HOST, 0, BACKLOG)
         except OSError as error:
-            raise StartError(f"The console cannot be told of requests: {error.strerror}") from error
+            raise StartError(f"The channel for the console's requests cannot listen: {error.strerror}") from error
         port = listening.getsockname()[1]
         self._published = json.dumps({"control": f"http://{HOST}:{port}", "token": self._token})
+        if self._file is not None:
+            write_control_file(self._file, self._published)
         nursery.start_soon(serve_control, listening, self._token, self._answer)
 
     def published(self) -> str:

@@ -145,11 +145,6 @@ class Capture:
         self._count = 0
         self._connections = 0
 
-    @property
-    def is_watching(self) -> bool:
-        """Whether connections are watched now."""
-        return self._reactor is not None
-
     def watch(self, reactor: Reactor, timers: Timers, now: Callable[[], float]) -> None:
         """Watch all connections of a reactor, from now on, until nobody asks; `now` is the clock of `timers`."""
         self._asked = now()

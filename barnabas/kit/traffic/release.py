@@ -1,9 +1,9 @@
 """Answering as an earlier release of Apache Kafka: its APIs, their versions and its features, and no others.
 
-A request that the release does
-not know closes the connection, as Kafka's brokers do; one of ApiVersions is answered in version 0 with
-UNSUPPORTED_VERSION. An API whose feature the release does not have finalized is answered UNSUPPORTED_VERSION. Versions
-that Barnabas itself does not serve (Produce before 3) are named, and close the connection all the same.
+A request that the release does not know closes the connection, as Kafka's brokers do; one of ApiVersions is answered in
+version 0 with UNSUPPORTED_VERSION. An API whose feature the release does not have finalized is answered
+UNSUPPORTED_VERSION. Versions that Barnabas itself does not serve (Produce before 3) are named, and close the connection
+all the same.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TEMPLATE = Path(__file__).with_name("page.html")
-BLUE, RED, GREEN, BROWN = COLORS
+BLUE, RED, GREEN, _ = COLORS
 STYLE: Any = {"svg.fonttype": "none", "svg.hashsalt": "barnabas", "font.size": 9}
 """SVG keeps text as text, and equal plots give equal files."""
 

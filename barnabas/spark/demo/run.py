@@ -8,7 +8,6 @@ its directory and continues with `--resume`.
 from __future__ import annotations
 
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -92,7 +91,6 @@ def run_demo(
     """
     began = time.monotonic()
     with ExitStack() as stack:
-        stack.enter_context(_ended_by_sigterm())
         work = stack.enter_context(_work_directory(data_dir, bootstrap, resume=resume))
         check_machine()
         steps = Steps.resume(work) if resume else Steps.begin(work, count)
@@ -162,16 +160,6 @@ def _delete_topics(bootstrap: str | None, data_dir: Path | None) -> None:
     """Delete the topics in a broker of the user, unless the directory is kept too."""
     if bootstrap and data_dir is None:
         topics.delete(bootstrap)
-
-
-@contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
-    """Handle SIGTERM like Ctrl-C: stop the broker and delete the directory. Jobs handle both themselves."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import io
 import logging
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j import java_gateway
 from py4j.protocol import Py4JError
 
 from barnabas.spark.activity import saying
@@ -158,6 +160,7 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> 
     began_at = log.stat().st_size if log.exists() else 0
     downloads = "downloading Spark's Kafka connector and " if "spark.jars.packages" in settings else ""
     try:
+        _log_callbacks(log)
         with saying(f"{downloads}starting Spark", f"; its log is {log}"), _stderr_to(log), ended_if_interrupted():
             started = builder.getOrCreate()
     except PySparkRuntimeError as error:
@@ -167,7 +170,6 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> 
         refused.log = log
         raise refused from error
     _logs.append(log)
-    _log_callbacks(log)
     started.sparkContext.setLogLevel("WARN")
     move_artifacts(started)
     return started
@@ -177,15 +179,20 @@ def _started(name: str, master: str, settings: Mapping[str, str], log: Path) -> 
 def ended_if_interrupted() -> Iterator[None]:
     """Kill what PySpark has started in this block if the block does not end normally.
 
-    PySpark 4.0 would leave Java running without an owner.
+    PySpark 4.0 would leave Java running without an owner. Java ignores SIGINT and SIGTERM: a terminal, `timeout` and
+    systemd send them to all processes of a job, and Java must live until the job has stopped its queries. It ends when
+    its stdin, which is a pipe of this process, is closed.
     """
-    from pyspark import SparkContext, java_gateway
+    from pyspark import SparkContext
+    from pyspark import java_gateway as launcher
 
     started: list[subprocess.Popen[bytes]] = []
-    names = vars(java_gateway)
+    names = vars(launcher)
     original, connected = names["Popen"], SparkContext._gateway
 
     def start(*command: Any, **options: Any) -> subprocess.Popen[bytes]:
+        if os.name == "posix":
+            options["preexec_fn"] = _ignore_stop_signals  # PySpark's own ignores SIGINT only
         started.append(original(*command, **options))
         return started[-1]
 
@@ -203,13 +210,23 @@ def ended_if_interrupted() -> Iterator[None]:
         names["Popen"] = original
 
 
+def _ignore_stop_signals() -> None:
+    """Java keeps what it inherits as ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
 def _log_callbacks(log: Path) -> None:
-    """Write what py4j logs about Python functions that Java calls to Spark's log; it would print tracebacks."""
+    """Write what py4j logs to Spark's log: it would print tracebacks of Python functions that Java calls.
+
+    An interrupted call is logged through the module `logging`, not through a logger of py4j: it is replaced there.
+    """
     logger = logging.getLogger("py4j")
     for handler in logger.handlers[:]:
         logger.removeHandler(handler)
     logger.addHandler(logging.FileHandler(log, delay=True))
     logger.propagate = False
+    setattr(java_gateway, "logging", logger)  # noqa: B010 (an attribute that its types do not have)
 
 
 def _submitted(settings: Mapping[str, str]) -> SparkSession:

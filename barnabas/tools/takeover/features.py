@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from barnabas.broker.config.keys.controller import CONTROLLER_QUORUM_VOTERS
+from barnabas.broker.config.keys.general import AUTHORIZER_CLASS_NAME
 from barnabas.broker.config.roles import parse_voters
 from barnabas.broker.config.server_config import ServerConfig
 from barnabas.broker.metadata.log.quorum_state import check_servable
@@ -39,6 +40,9 @@ def check_metadata(config: ServerConfig, verdict: Verdict) -> None:
             return
         check_features(image.finalized_features, "The cluster", verdict)
         _check_topics(image, verdict)
+        if image.acls and not config[AUTHORIZER_CLASS_NAME].strip():
+            key = AUTHORIZER_CLASS_NAME.name
+            verdict.note(f"The cluster has {len(image.acls)} ACLs, which are kept and not enforced without {key}")
 
 
 def check_features(levels: Mapping[str, int], who: str, verdict: Verdict) -> None:
@@ -56,5 +60,3 @@ def _check_topics(image: ClusterImage, verdict: Verdict) -> None:
     tiered = sorted(topic for topic in image.topics if image.config(TOPIC, topic).get(_TIERED) == "true")
     if tiered:
         verdict.refuse(f"Topics have segments in tiered storage ({_TIERED}), which cannot be read: {', '.join(tiered)}")
-    if image.acls:
-        verdict.note(f"The cluster has {len(image.acls)} ACLs, which Barnabas does not enforce")

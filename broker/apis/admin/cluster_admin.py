@@ -25,10 +25,13 @@ from barnabas.wire.messages.log_dirs import AssignReplicasToDirsRequest
 from barnabas.wire.messages.replication import AlterPartitionRequest
 from barnabas.wire.messages.topics import (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
     ElectLeadersResponse,
     ElectLeadersResponsePartitionResult,
     ListPartitionReassignmentsRequest,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
     ReplicaElectionResult,
 )
 
@@ -40,9 +43,37 @@ if TYPE_CHECKING:
 FIRST_ELECTION_WITH_ERROR = 1
 
 
+def _no_reassignments(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    """The error of the whole response, and of each partition, as in Kafka."""
+    code, message = int(error.code), error.message
+    return AlterPartitionReassignmentsResponse(
+        error_code=code,
+        error_message=message,
+        responses=[
+            ReassignableTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ReassignablePartitionResponse(
+                        partition_index=partition.partition_index, error_code=code, error_message=message
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+    )
+
+
 @api(AllocateProducerIdsRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
 @api(AlterPartitionRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
-@api(AlterPartitionReassignmentsRequest, requires=Operation.ALTER, send_before_close=True)
+@api(
+    AlterPartitionReassignmentsRequest,
+    on_error=_no_reassignments,
+    requires=Operation.ALTER,
+    send_before_close=True,
+)
 @api(AssignReplicasToDirsRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
 @api(BrokerHeartbeatRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)
 @api(BrokerRegistrationRequest, listener=CONTROLLER, requires=Operation.CLUSTER_ACTION, send_before_close=True)

@@ -185,7 +185,7 @@ def _refused_creations(ctx: RequestContext, request: CreateTopicsRequest) -> lis
     refused = refused_topics(ctx, Operation.CREATE, [name for name in names if name != CLUSTER_METADATA_TOPIC])
     request.topics = [topic for topic in request.topics if topic.name not in refused]
     return [
-        CreatableTopicResult(name=name, error_code=_REFUSED, error_message="Authorization failed.", configs=None)
+        CreatableTopicResult(name=name, error_code=_REFUSED, error_message="Authorization failed.", configs=[])
         for name in names
         if name in refused
     ]

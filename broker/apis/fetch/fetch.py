@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.access import refused_as_named
 from barnabas.broker.apis.fetch.plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
+from barnabas.broker.apis.fetch.usual import usual_server
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future, in_thread, pause
 from barnabas.broker.replicas.leader.fetch_sessions import (
@@ -62,7 +63,7 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
             FetchableTopicResponse(
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                partitions=[failed(requested.partition, error.code) for requested in topic.partitions],
+                partitions=[failed(requested.partition, error.code, is_read=False) for requested in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -78,7 +79,7 @@ PARTITIONS_OF_A_STEP = 200
 """Each takes a few microseconds."""
 
 
-@api(FetchRequest, on_error=_whole_request_failed)
+@api(FetchRequest, on_error=_whole_request_failed, usual=usual_server)
 def fetch(ctx: RequestContext, request: FetchRequest) -> FetchResponse | Waiting[FetchResponse]:
     """Read from each partition, now or once there are `min_bytes`."""
     if request.replica_id != CONSUMER or request.replica_state.replica_id != CONSUMER:

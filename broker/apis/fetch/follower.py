@@ -100,12 +100,13 @@ class FollowerFetchPlan(FetchPlan):
         partition.check_follower(self._replica_id, requested.current_leader_epoch)
         return partition
 
-    def _read_one(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> FetchResponsePartitionData:
-        partition = self.find(requested)
+    def _read_one(
+        self, attempt: Attempt, key: PartitionKey, requested: FetchPartition, partition: Partition
+    ) -> FetchResponsePartitionData:
         self.watch_from_now(partition, key)
         replication = self.broker.partitions.replication
         self._holds_back = replication.holds_back(partition, self._replica_id)
-        data = super()._read_one(attempt, key, requested)
+        data = super()._read_one(attempt, key, requested, partition)
         self._holds_back = False
         if data.records and replication.is_throttled(partition):
             self._throttled.append(key)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import refused_topics
+from barnabas.broker.apis.fetch.plan import IS_COMMITTED
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import at_once_or_in_slices
@@ -54,7 +55,6 @@ _FIRST_VERSION_OF = {
 }
 FIRST_VERSION_WITH_LEADER_EPOCH = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
-READ_COMMITTED = 1
 CONSUMER = -1
 DEBUGGING_REPLICA = -2
 """Replica ids that are no broker's: a consumer, and a tool that reads from any replica."""
@@ -91,9 +91,8 @@ def _steps(ctx: RequestContext, request: ListOffsetsRequest) -> Generator[None, 
     repeated: set[tuple[str, int]] = set()
     for topic in request.topics:
         for partition in topic.partitions:
-            (repeated if (topic.name, partition.partition_index) in seen else seen).add(
-                (topic.name, partition.partition_index)
-            )
+            key = (topic.name, partition.partition_index)
+            (repeated if key in seen else seen).add(key)
     results_of: dict[str, list[ListOffsetsPartitionResponse]] = {}
     answered: set[tuple[str, int]] = set()
     budget = LookupBudget()
@@ -136,7 +135,7 @@ def _look_up(
         if replica_id != CONSUMER:
             limit = partition.log.log_end_offset
         else:
-            is_committed = request.isolation_level == READ_COMMITTED
+            is_committed = IS_COMMITTED[request.isolation_level]
             limit = partition.log.last_stable_offset if is_committed else partition.log.high_watermark
             is_behind = partition.leading is not None and partition.is_behind_its_epoch
         if timestamp == LATEST and not is_behind:
@@ -172,7 +171,8 @@ def _offset_of(
     if timestamp == LATEST:  # with `is_behind`
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return -1, log.log_start_offset, log.earliest().leader_epoch
+        start = log.log_start_offset
+        return -1, start, partition.leader_epoch if start == log.log_end_offset else log.earliest().leader_epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN
     if timestamp == MAX_TIMESTAMP:
@@ -229,5 +229,5 @@ def _end_of_epoch(
     except KafkaError as error:
         result.error_code = int(error.code)
         return result
-    result.leader_epoch, result.end_offset = partition.log.end_offset_for_epoch(requested.leader_epoch)
+    result.leader_epoch, result.end_offset = partition.end_offset_for_epoch(requested.leader_epoch)
     return result

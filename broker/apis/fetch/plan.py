@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 Answers: TypeAlias = "dict[PartitionKey, tuple[FetchPartition, FetchResponsePartitionData]]"
 
-READ_COMMITTED = 1
 RACK_AWARE: Final = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 FIRST_VERSION_WITH_RACK = 11
 FIRST_VERSION_WITH_TOPIC_IDS = 13
@@ -50,6 +49,25 @@ BYTES_OF_A_PARTITION = 64
 _NO_DIVERGENCE = FetchResponseEpochEndOffset()
 _NO_LEADER = FetchResponseLeaderIdAndEpoch()
 _NO_SNAPSHOT = FetchResponseSnapshotId()
+
+_WITHOUT_READING: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""The errors of partitions that Kafka refuses before it looks at their logs."""
+
+
+class _IsCommitted(dict[int, bool]):
+    """By isolation level, whether only committed records are read."""
+
+    def __missing__(self, level: int) -> bool:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"The isolation level {level} is unknown")
+
+
+IS_COMMITTED: Final = _IsCommitted({0: False, 1: True})
 
 
 class Attempt:
@@ -101,7 +119,7 @@ class FetchPlan:
         self.ctx = ctx
         self.broker: Broker = ctx.broker
         self.uses_topic_ids = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-        self.is_committed = request.isolation_level == READ_COMMITTED
+        self.is_committed = IS_COMMITTED[request.isolation_level]
         self.min_bytes = request.min_bytes
         self.max_bytes = min(request.max_bytes, ctx.broker.config[FETCH_MAX_BYTES])
         self.partitions = partitions
@@ -175,7 +193,7 @@ class FetchPlan:
         try:
             if self.refused and key[0] in self.refused:
                 raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            data = self._read_one(attempt, key, requested)
+            data = self._read_one(attempt, key, requested, self.find(requested))
         except Exception as error:
             data = self._failed(requested, error)
         size = len(data.records)  # type: ignore[arg-type]
@@ -189,16 +207,26 @@ class FetchPlan:
     def _failed(self, requested: FetchPartition, error: Exception) -> FetchResponsePartitionData:
         """The answer of a partition that could not be read, which is reported if the disk or a bug is the reason."""
         if self.broker.meter is not None:
-            found = self.broker.partitions.find(requested.topic, requested.index)
-            self.broker.meter.failed_fetch(found, int(error_code_of(error)))
+            partition = self.broker.partitions.find(requested.topic, requested.index)
+            self.broker.meter.failed_fetch(partition, int(error_code_of(error)))
         if self.names_leaders and isinstance(error, KafkaError) and error.code in MOVED:
             return self._moved(requested, error.code)
+        if self.session is not None and isinstance(error, KafkaError) and error.code == ErrorCode.UNKNOWN_TOPIC_ID:
+            error = self._recreated(requested, error)
         cause = error.__cause__ if isinstance(error, KafkaError) else error
         if isinstance(cause, OSError):
             self.find(requested).report_unreadable(cause)
         elif cause is error:
             log_failure(f"Reading the partition {requested.topic}-{requested.index}", error)
         return failed(requested.index, error_code_of(error))
+
+    def _recreated(self, requested: FetchPartition, error: KafkaError) -> KafkaError:
+        """The error for an unknown topic id in a session, which remembers the name that the topic had, as in Kafka."""
+        if not requested.topic:
+            return error
+        if self.broker.partitions.find(requested.topic, requested.index) is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID)
 
     def _moved(self, requested: FetchPartition, code: ErrorCode) -> FetchResponsePartitionData:
         """The answer of a partition that is led by another broker, or in another epoch (KIP-951)."""
@@ -221,8 +249,9 @@ class FetchPlan:
         topic = requested.topic_id if self.uses_topic_ids else requested.topic
         return self.broker.partitions.get(topic, requested.index)
 
-    def _read_one(self, attempt: Attempt, key: PartitionKey, requested: FetchPartition) -> FetchResponsePartitionData:
-        partition = self.find(requested)
+    def _read_one(
+        self, attempt: Attempt, key: PartitionKey, requested: FetchPartition, partition: Partition
+    ) -> FetchResponsePartitionData:
         partition.check_epoch(requested.current_leader_epoch)
         if partition.has_peers:
             preferred = self._check_peers(partition, requested)
@@ -240,7 +269,8 @@ class FetchPlan:
         aborted = None
         read = None
         if diverging is _NO_DIVERGENCE:
-            max_bytes = max(0, min(requested.max_bytes, self.max_bytes - attempt.size))
+            most = min(requested.max_bytes, self.max_bytes - attempt.size)
+            max_bytes = most if most >= 0 else self._no_bytes(attempt, requested)
             try:
                 read = log.read(
                     requested.fetch_offset,
@@ -253,9 +283,9 @@ class FetchPlan:
                 self.cold[key] = cold.lookup
         if read is not None:
             if read.slice is not None:
-                records = read.slice
-                if read.end_offset < limit and records.length < max_bytes:
+                if read.end_offset < limit and read.slice.length < max_bytes:
                     attempt.is_final = True  # the segment ends here: waiting would not make it longer
+                records = read.slice.read() if read.slice.is_in_memory else read.slice
             if self.is_committed:
                 aborted = [
                     AbortedTransaction(producer_id=ended.producer_id, first_offset=ended.first_offset)
@@ -274,6 +304,16 @@ class FetchPlan:
             preferred_read_replica=-1,
             records=records,
         )
+
+    def _no_bytes(self, attempt: Attempt, requested: FetchPartition) -> int:
+        """No bytes of a partition, since its request was full before; KafkaError, as in Kafka, if a limit is negative.
+
+        The limit of the whole request fails only the first partition that is read.
+        """
+        is_first = all(data.error_code in _WITHOUT_READING for _, data in attempt.answers.values())
+        if requested.max_bytes < 0 or (self.max_bytes < 0 and is_first):
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "A number of bytes to fetch is negative")
+        return 0
 
     def _check_peers(self, partition: Partition, requested: FetchPartition) -> FetchResponsePartitionData | None:
         """A consumer reads a partition that has other replicas: the answer that sends it to one of them, if any.
@@ -387,7 +427,7 @@ def _preferred_replica(broker: Broker, partition: Partition, fetch_offset: int, 
 
 def _divergence(partition: Partition, requested: FetchPartition) -> FetchResponseEpochEndOffset:
     """Where the client's log diverges from this one, if it does (KIP-595)."""
-    epoch, end_offset = partition.log.end_offset_for_epoch(requested.last_fetched_epoch)
+    epoch, end_offset = partition.end_offset_for_epoch(requested.last_fetched_epoch)
     if epoch == -1 or end_offset == -1:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
     if requested.fetch_offset < partition.log.log_start_offset:
@@ -397,8 +437,8 @@ def _divergence(partition: Partition, requested: FetchPartition) -> FetchRespons
     return _NO_DIVERGENCE
 
 
-def failed(index: int, code: ErrorCode) -> FetchResponsePartitionData:
-    """The response of a partition with an error."""
+def failed(index: int, code: ErrorCode, *, is_read: bool = True) -> FetchResponsePartitionData:
+    """The response of a partition with an error; `is_read` is False if the whole request is refused."""
     return FetchResponsePartitionData(
         partition_index=index,
         error_code=int(code),
@@ -406,6 +446,6 @@ def failed(index: int, code: ErrorCode) -> FetchResponsePartitionData:
         diverging_epoch=_NO_DIVERGENCE,
         current_leader=_NO_LEADER,
         snapshot_id=_NO_SNAPSHOT,
-        aborted_transactions=None,
+        aborted_transactions=None if is_read and code not in _WITHOUT_READING else [],
         records=b"",
     )

@@ -11,6 +11,7 @@ with uncommitted records are looked up then.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import check_group, refused_as_named, refused_topics
@@ -206,9 +207,9 @@ def _fetch_group(ctx: RequestContext, group: OffsetFetchRequestGroup, require_st
             if existing is not None:  # so that offsets of a deleted topic of the name do not match
                 topic.name, topic.topic_id = existing.name, existing.topic_id
             known.append(topic)
-    response = coordinator.offsets.fetch(
-        OffsetFetchRequestGroup(group_id=group.group_id, topics=known), require_stable=require_stable
-    )
+    known_group = copy(group)  # with the member and its epoch, which the coordinator checks
+    known_group.topics = known
+    response = coordinator.offsets.fetch(known_group, require_stable=require_stable)
     if unknown and not response.error_code:
         fetched = iter(response.topics)
         response.topics = [unknown.get(position) or next(fetched) for position in range(len(group.topics))]

@@ -170,9 +170,7 @@ def _answer(
         error_code=int(error),
         name=requested.name,
         is_internal=requested.name in INTERNAL_TOPICS,
-        topic_authorized_operations=topic_operations(
-            ctx, requested.name, request.include_topic_authorized_operations
-        ),
+        topic_authorized_operations=topic_operations(ctx, requested.name, request.include_topic_authorized_operations),
     )
 
 

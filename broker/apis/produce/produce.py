@@ -25,6 +25,7 @@ from barnabas.broker.apis.current_leaders import MOVED, endpoints_of
 from barnabas.broker.apis.produce.response import (
     NO_LEADER,
     Unacknowledged,
+    UnverifiedError,
     acknowledged,
     answers_of,
     close_after_failure,
@@ -38,13 +39,13 @@ from barnabas.broker.apis.produce.response import (
 from barnabas.broker.apis.produce.usual import ReadUsual, UsualProduce, usual_reader
 from barnabas.broker.apis.registry import HandlerOutcome, ServeUsual, api
 from barnabas.broker.apis.sliced_response import FEW_ELEMENTS
-from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, unverified
+from barnabas.broker.apis.transactions.verification import add_or_verify, client_error, is_fenced, unverified
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from barnabas.broker.event_loop.waiting import committed, in_slices, pause
 from barnabas.broker.replicas.gathered_batches import GATHERED_BYTES, gather
 from barnabas.coord.security.acls import Operation
 from barnabas.storage.append.offset_assignment import AppendInfo
-from barnabas.storage.batch_content import IN_PLACE_UNITS, Budget, RecordValidationError, UnfinishedCheck
+from barnabas.storage.batch_content import IN_PLACE_UNITS, Budget, UnfinishedCheck
 from barnabas.wire.batches.records import TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
@@ -221,10 +222,7 @@ async def _produce_in_steps(ctx: RequestContext, request: Produce) -> ProduceRes
     """Append to several partitions, or with a transactional id: step by step, each verified just before."""
     progress = _Progress()
     response = ProduceResponse(responses=[])
-    items = []
-    for topic in request.topic_data:
-        answers = answers_of(response, topic)
-        items += [(topic, data, answers) for data in topic.partition_data]
+    items = _last_of_each(ctx, request, response)
     producers = _unverified(ctx, request, items)
     if len(set(producers.values())) > 1:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS)
@@ -244,6 +242,22 @@ async def _produce_in_steps(ctx: RequestContext, request: Produce) -> ProduceRes
         for topic, data, answers in step:
             answers.append(_append(ctx, request, topic, data, refused, progress))
     return await _finish(ctx, request, response, progress)
+
+
+def _last_of_each(
+    ctx: RequestContext, request: Produce, response: ProduceResponse
+) -> list[tuple[TopicProduceData, PartitionProduceData, list[PartitionProduceResponse]]]:
+    """Each partition with its topic and where its answer belongs. Of one that is named twice the last data count."""
+    items = {}
+    answers_by_topic: dict[bytes | str, list[PartitionProduceResponse]] = {}
+    for topic in request.topic_data:
+        name = _named(ctx, topic)
+        answers = answers_by_topic.get(name)
+        if answers is None:
+            answers = answers_by_topic[name] = answers_of(response, topic)
+        for data in topic.partition_data:
+            items[name, data.index] = topic, data, answers
+    return list(items.values())
 
 
 async def _finish(
@@ -315,10 +329,8 @@ def _refused(
 ) -> PartitionProduceResponse:
     """The answer for a batch that was not appended."""
     _count_failure(ctx, partition)
-    if isinstance(error, RecordValidationError) and partition is not None:
-        return rejected(index, error, partition)
     if error.code not in MOVED or ctx.api_version < FIRST_VERSION_WITH_LEADERS:
-        return failed(index, error)
+        return failed(index, error) if partition is None else rejected(index, error, partition)
     progress.leaders = progress.leaders or set()
     return moved(ctx, topic, index, error, progress.leaders)
 
@@ -386,10 +398,7 @@ async def _append_late(
             valid.append(late)
         except KafkaError as error:
             _count_failure(ctx, late.partition)
-            if isinstance(error, RecordValidationError):
-                answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
-            else:
-                answers[id(late.placeholder)] = failed(late.data.index, error)
+            answers[id(late.placeholder)] = rejected(late.data.index, error, late.partition)
     producers = _unverified(ctx, request, [(late.topic, late.data, None) for late in valid])
     refused = await _verified(ctx, request, producers) if producers else _NONE_REFUSED
     _check_access_again(ctx, request)
@@ -474,10 +483,12 @@ async def _verified(
     adds, knows = ctx.api_version >= FIRST_VERSION_THAT_ADDS, ctx.api_version >= FIRST_VERSION_WITH_ABORTABLE
     producer, *others = set(producers.values())
     if others:
-        return dict.fromkeys(producers, KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS))
+        return dict.fromkeys(producers, UnverifiedError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, SEVERAL_PRODUCERS))
     codes = await add_or_verify(ctx.broker, request.transactional_id or "", producer, list(producers), adds=adds)
     retriable = ErrorCode.NOT_ENOUGH_REPLICAS  # older clients retry without a metadata request first
-    return {
-        partition: KafkaError(client_error(code, retriable, adds=adds, knows_abortable=knows), NOT_IN_TRANSACTION)
-        for partition, code in codes.items()
-    }
+    refused = {}
+    for place, code in codes.items():
+        seen = ErrorCode.PRODUCER_FENCED if is_fenced(ctx.broker, place, producer) else code
+        told = client_error(seen, retriable, adds=adds, knows_abortable=knows)
+        refused[place] = UnverifiedError(told, NOT_IN_TRANSACTION)
+    return refused

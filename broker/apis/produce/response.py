@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from barnabas.broker.apis.current_leaders import leader_of
 from barnabas.broker.event_loop.waiting import Future, until
+from barnabas.storage.append.batch_check import NotOneBatchError
+from barnabas.storage.batch_content import RecordValidationError
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -29,15 +31,30 @@ if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.partition import Partition
     from barnabas.storage.append.offset_assignment import AppendInfo
-    from barnabas.storage.batch_content import RecordValidationError
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
 NOT_COMMITTED: Final = "The records were appended, but could not be flushed to disk."
 NO_LEADER: Final = ProduceResponseLeaderIdAndEpoch()  # shared by all responses: never modified
 
+_WITHOUT_LOG_START: Final = frozenset(
+    {
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
 Unacknowledged: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 """A batch in the log that the response waits for: its partition, its last offset and its answer."""
+
+
+class UnverifiedError(KafkaError):
+    """The coordinator of the transaction has refused a partition, so its log was not asked."""
 
 
 def whole_request_failed(request: ProduceRequest | UsualProduce, error: KafkaError) -> ProduceResponse | None:
@@ -65,14 +82,19 @@ def failed(index: int, error: KafkaError) -> PartitionProduceResponse:
     )
 
 
-def rejected(index: int, error: RecordValidationError, partition: Partition) -> PartitionProduceResponse:
-    """The answer for a batch with invalid records, which it lists (KIP-467)."""
+def rejected(index: int, error: KafkaError, partition: Partition) -> PartitionProduceResponse:
+    """The answer for a batch that `partition` was to have; of invalid records it lists which are (KIP-467).
+
+    As in Kafka it has the log start offset if the log has refused the batch, except for some common errors.
+    """
     partition_response = failed(index, error)
-    partition_response.log_start_offset = partition.log.log_start_offset
-    partition_response.record_errors = [
-        BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=text)
-        for position, text in error.record_errors
-    ]
+    if error.code not in _WITHOUT_LOG_START and not isinstance(error, (NotOneBatchError, UnverifiedError)):
+        partition_response.log_start_offset = partition.log.log_start_offset
+    if isinstance(error, RecordValidationError):
+        partition_response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=position, batch_index_error_message=text)
+            for position, text in error.record_errors
+        ]
     return partition_response
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from barnabas.broker.apis.metadata_changes import change_metadata
 from barnabas.broker.apis.registry import api
 from barnabas.coord.security.acls import Operation
-from barnabas.coord.security.scram_changes import describe_credentials, failed_alteration
+from barnabas.coord.security.scram_changes import describe_credentials, failed_alteration, failed_description
 from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
     DescribeUserScramCredentialsRequest,
@@ -32,7 +32,7 @@ async def alter_user_scram_credentials(
     return await change_metadata(ctx, lambda: local.alter_user_scram_credentials_in_steps(request), items=items)
 
 
-@api(DescribeUserScramCredentialsRequest, requires=Operation.DESCRIBE)
+@api(DescribeUserScramCredentialsRequest, on_error=failed_description, requires=Operation.DESCRIBE)
 def describe_user_scram_credentials(
     ctx: RequestContext, request: DescribeUserScramCredentialsRequest
 ) -> DescribeUserScramCredentialsResponse:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from barnabas.broker.apis.access import check_group, refused_as_named
 from barnabas.broker.apis.groups.group_requests import MAX_MEMBER_ID_LENGTH
@@ -27,15 +27,24 @@ FIRST_VERSION_WITH_RENEWAL = 2
 MOVED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
 
 Acknowledged = tuple[SharedPartition, Sequence[BatchFields]]
-Errors = dict[SharedPartition, ErrorCode]
+
+
+class AcknowledgeError(NamedTuple):
+    """Why acknowledgements of a partition are refused; the code is NONE if they are not."""
+
+    code: ErrorCode
+    message: str | None = None
+
+
+Errors = dict[SharedPartition, AcknowledgeError]
 
 
 def checked_ids(request: ShareFetchRequest | ShareAcknowledgeRequest) -> tuple[str, str]:
     """The group id and the member id of a request. KafkaError INVALID_REQUEST if one is missing."""
     if request.group_id is None:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     if not request.member_id or len(request.member_id) > MAX_MEMBER_ID_LENGTH:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
     return request.group_id, request.member_id
 
 
@@ -62,9 +71,9 @@ def acknowledge(
     errors: Errors = {}
     open_count = 1  # for this call, so that the result has all partitions
 
-    def settled(partition: SharedPartition, error: ErrorCode) -> None:
+    def settled(partition: SharedPartition, error: ErrorCode, message: str | None = None) -> None:
         nonlocal open_count
-        errors[partition] = error
+        errors[partition] = AcknowledgeError(error, message)
         open_count -= 1
         if not open_count:
             all_settled.complete(errors)
@@ -81,7 +90,7 @@ def acknowledge(
                 raise _not_served(broker, partition)
             live.acknowledge(session.member_id, applied, settle)
         except KafkaError as error:
-            settle(error.code)
+            settle(error.code, message=error.message)
     open_count -= 1
     if not open_count:
         all_settled.complete(errors)
@@ -89,11 +98,11 @@ def acknowledge(
 
 
 def _not_served(broker: Broker, partition: SharedPartition) -> KafkaError:
-    """Why a share partition is not here: its leader is another broker, or no member has fetched from it."""
+    """Why a share partition is not here: no such topic, another broker leads it, or no member has fetched from it."""
     try:
         broker.partitions.get_leader(partition.topic_id, partition.partition)
     except KafkaError as error:
-        if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        if error.code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_ID):
             return error
     return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

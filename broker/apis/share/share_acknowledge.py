@@ -47,6 +47,7 @@ async def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeReques
         (SharedPartition(topic.topic_id, partition.partition_index), partition.acknowledgement_batches)
         for topic in request.topics
         for partition in topic.partitions
+        if partition.acknowledgement_batches  # as Kafka, which does not answer for the others
     ]
     check_access(ctx, group_id, (partition for partition, _ in acknowledgements))
     may_renew = ctx.api_version >= FIRST_VERSION_WITH_RENEWAL and request.is_renew_ack
@@ -58,9 +59,11 @@ async def share_acknowledge(ctx: RequestContext, request: ShareAcknowledgeReques
     for shared, error in errors.items():
         topic_id, index = shared
         topic = topics.setdefault(topic_id, ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=[]))
-        data = ShareAcknowledgeResponsePartitionData(partition_index=index, error_code=int(error))
+        data = ShareAcknowledgeResponsePartitionData(
+            partition_index=index, error_code=int(error.code), error_message=error.message
+        )
         topic.partitions.append(data)
-        if error in MOVED:
+        if error.code in MOVED:
             moved.append((shared, data))
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=lock_timeout_ms(broker, session),

@@ -169,7 +169,8 @@ def _response(ctx: RequestContext, session: ShareSession, fetched: Answers, erro
             data = partitions[partition] = ShareFetchResponsePartitionData(
                 partition_index=partition.partition, records=b""
             )
-        data.acknowledge_error_code = int(error)
+        data.acknowledge_error_code = int(error.code)
+        data.acknowledge_error_message = error.message
     response = ShareFetchResponse(
         acquisition_lock_timeout_ms=lock_timeout_ms(ctx.broker, session),
         responses=_by_topic(partitions.items()),

@@ -195,12 +195,10 @@ def _matcher(pattern: str | None) -> Callable[[str], bool]:
     """Match a whole transactional id by an RE2 pattern. KafkaError INVALID_REGULAR_EXPRESSION if it is not valid."""
     if not pattern:
         return lambda _: True
-    import re2  # imported only when it is needed
+    from barnabas.coord.re2_patterns import compile_re2
 
-    options = re2.Options()
-    options.log_errors = False
     try:
-        compiled = re2.compile(pattern, options=options)
-    except re2.error as error:
+        compiled = compile_re2(pattern)
+    except ValueError as error:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"Invalid pattern {pattern!r}: {error}") from error
     return lambda text: compiled.fullmatch(text) is not None

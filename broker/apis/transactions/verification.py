@@ -124,6 +124,16 @@ def has_open_transaction(partition: Partition, producer_id: int, producer_epoch:
     return entry is not None and entry.current_txn_first_offset != NO_OFFSET and entry.producer_epoch == producer_epoch
 
 
+def is_fenced(broker: Broker, place: TopicPartition, producer: tuple[int, int]) -> bool:
+    """Whether a partition knows a later epoch of the producer: Kafka refuses that before it asks the coordinator.
+
+    The coordinator may know only another producer id, by which it has replaced this one (KIP-360).
+    """
+    partition = broker.partitions.find(*place)
+    entry = None if partition is None else partition.log.producers.producers.get(producer[0])
+    return entry is not None and entry.producer_epoch > producer[1]
+
+
 def client_error(code: ErrorCode, retriable: ErrorCode, *, adds: bool, knows_abortable: bool) -> ErrorCode:
     """The error in a form that the client knows: `knows_abortable` if its version has TRANSACTION_ABORTABLE.
 

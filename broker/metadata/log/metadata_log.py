@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.config.keys.general import MIN_INSYNC_REPLICAS
+from barnabas.broker.config.profiles import KAFKA
 from barnabas.broker.event_loop.steps import run_in_place
 from barnabas.broker.metadata.log.metadata_dir import open_metadata_log, write_snapshot
 from barnabas.broker.metadata.log.quorum_state import check_servable, new_quorum, read_election, write_epoch
@@ -149,7 +150,7 @@ class MetadataLog:
         Kafka reads that snapshot only once, so its records must be in the log.
         """
         if self._bootstrap is None:
-            if self._is_of_cluster:
+            if self._is_of_cluster or self._config.profile == KAFKA:
                 return cluster_bootstrap_records(str(self._config[MIN_INSYNC_REPLICAS]))
             return bootstrap_records()
         from barnabas.coord.cluster.metadata_log.image_records import image_records

@@ -4,7 +4,8 @@ A session has the client's partitions, in order, with the last reported state of
 partitions with changes; those with records move to the end, so that a busy partition does not starve the others. The
 number of sessions is limited (max.incremental.fetch.session.cache.slots): a new session may evict one that has been
 idle for two minutes, or one that is older than that and smaller. A session belongs to one reader: a consumer, or a
-follower, which sends more fields of each partition.
+follower, which sends more fields of each partition. It remembers the name of each topic id, by which Kafka tells the
+client that a topic is gone (UNKNOWN_TOPIC_OR_PARTITION) or was created again (INCONSISTENT_TOPIC_ID).
 """
 
 from __future__ import annotations
@@ -132,7 +133,7 @@ class FetchSession:
         """Whether a follower reads."""
         return self.replica_id >= 0
 
-    def update(self, request: FetchRequest) -> None:
+    def update(self, request: FetchRequest, name_of: Callable[[bytes], str]) -> None:
         """Add, change and remove the partitions that an incremental request names."""
         partitions = self.partitions
         for key, topic, topic_id, requested in requested_partitions(request, uses_topic_ids=self.uses_topic_ids):
@@ -141,7 +142,7 @@ class FetchSession:
                 self.watch.changed[key] = None
             if known is None:
                 kind = FollowerPartition if self.is_follower else FetchPartition
-                partitions[key] = kind(topic, topic_id, requested)
+                partitions[key] = kind(name_of(topic_id) if self.uses_topic_ids else topic, topic_id, requested)
             else:
                 known.update(requested)
         for forgotten in request.forgotten_topics_data:
@@ -176,10 +177,11 @@ def replica_of(request: FetchRequest) -> int:
 class FetchSessions:
     """The sessions of all clients, and which one is evicted first; a new session costs O(log n)."""
 
-    def __init__(self, slots: int, new_id: Callable[[], int]) -> None:
-        """`new_id` yields random positive int32 numbers."""
+    def __init__(self, slots: int, new_id: Callable[[], int], name_of: Callable[[bytes], str]) -> None:
+        """`new_id` yields random positive int32 numbers, `name_of` the name of a topic id, empty if it is unknown."""
         self._slots = slots
         self._new_id = new_id
+        self._name_of = name_of
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         """By id; the least recently used session is the first."""
         self._ranking = SessionRanking(self._sessions)
@@ -212,14 +214,18 @@ class FetchSessions:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        session.update(request)
+        session.update(request, self._name_of)
         if not session.partitions:
             self.close(session.session_id)
             return None
+        self.advance(session, now)
+        return session
+
+    def advance(self, session: FetchSession, now: float) -> None:
+        """A request of the session is served: the next one has the next epoch."""
         session.last_used = now
         self._sessions.move_to_end(session.session_id)
         session.epoch = session.epoch + 1 if session.epoch < _MAX_EPOCH else 1
-        return session
 
     def create(
         self, partitions: dict[PartitionKey, FetchPartition], *, uses_topic_ids: bool, replica_id: int, now: float
@@ -229,6 +235,9 @@ class FetchSessions:
             return NO_SESSION
         if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), replica_id >= 0, now):
             return NO_SESSION
+        if uses_topic_ids:
+            for requested in partitions.values():
+                requested.topic = self._name_of(requested.topic_id)
         session_id = self._new_id()
         while session_id in self._sessions or session_id == NO_SESSION:
             session_id = self._new_id()

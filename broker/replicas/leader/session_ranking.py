@@ -16,7 +16,7 @@ from typing import Final, Generic, Protocol, TypeVar
 MOVES: Final = 100
 """How many sessions become old, and how many heap entries are corrected, in one call."""
 
-SPARE: Final = 64
+MOST_CLOSED: Final = 64
 """How many closed sessions are kept in any case."""
 
 
@@ -52,7 +52,7 @@ class SessionRanking(Generic[S]):
     def add(self, session: S) -> None:
         """A session was made."""
         self._young.append((session.created, session.session_id))
-        if len(self._young) + len(self._ranked) > 2 * len(self._sessions) + SPARE:
+        if len(self._young) + len(self._ranked) > 2 * len(self._sessions) + MOST_CLOSED:
             self._drop_closed()
 
     def _drop_closed(self) -> None:

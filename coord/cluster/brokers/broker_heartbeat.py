@@ -85,11 +85,11 @@ def heartbeat_steps(
     current = current_state(broker, session)
     records = cordon_records(changes, request)
     offline = offline_directories(broker, request)
-    if offline == set(broker.directories) != set():
+    if offline and offline == set(broker.directories):  # it has no log directory left
         if not broker.fenced:
             yield from fence_steps(changes, broker, records)
         return records, BrokerState.SHUTDOWN_NOW if request.want_shut_down else BrokerState.FENCED
-    if offline:  # one after the other: the next heartbeat changes the state, and elects among the remaining replicas
+    if offline:  # the state changes with the next heartbeat: elections among the remaining replicas come first
         yield from _lose_directories(changes, broker, offline, records)
         return records, current
     leads = False

@@ -73,7 +73,7 @@ class BrokerSessions:
             session.metadata_offset = max(session.metadata_offset, offset)
 
     def close(self, broker_id: int) -> None:
-        """The broker was fenced for missing heartbeats, was allowed to shut down, or was unregistered."""
+        """End a session: the broker was fenced for missing heartbeats, may shut down, or was unregistered."""
         self._sessions.pop(broker_id, None)
         self._expiry.cancel(broker_id)
 
@@ -84,7 +84,7 @@ class BrokerSessions:
     def extend_after_absence(self, now: float) -> bool:
         """Extend all sessions by the time that the controller was away, if it was; returns whether that was so.
 
-        Whoever was silent before has to be heard of within `ABSENCE_S`.
+        A broker that was silent before has at least `ABSENCE_S` to send a heartbeat.
         """
         first = self._expiry.next_deadline()
         if first is None or now - first < ABSENCE_S:
@@ -105,7 +105,7 @@ class BrokerSessions:
         return broker_id
 
     def retry(self, broker_id: int, now: float) -> None:
-        """The fencing of an expired broker failed: try again in a second."""
+        """Return the broker from `expired` again in a second: it could not be fenced."""
         self._expiry.retry(broker_id, now)
 
     def lowest_offset(self, active: Iterable[int]) -> int | None:

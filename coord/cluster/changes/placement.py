@@ -48,7 +48,7 @@ class _Ring:
         self._round = 0
 
     def begin(self, start: int) -> None:
-        """The index of the first broker of the first round."""
+        """Begin the first round with the broker at index `start`, modulo their number; all brokers are known."""
         if self.brokers:
             self.brokers.sort()
             self._offset = start % len(self.brokers)
@@ -77,7 +77,7 @@ class _Rack:
         self._led = 0
 
     def begin(self, start: int) -> None:
-        """The index of the first broker of the first round."""
+        """Begin the first round of each ring, and of the leaders, at index `start`; all brokers are known."""
         self.live.begin(start)
         self.fenced.begin(start)
         self._leaders, self._led = list(self.live.brokers), start

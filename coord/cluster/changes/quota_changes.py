@@ -28,7 +28,7 @@ from barnabas.wire.schema import Message
 SETTINGS_PER_STEP: Final = 100
 """Each takes some microseconds."""
 EPSILON: Final = 1e-6
-"""How far a whole number may be from one."""
+"""A whole number may have a fraction as large as this (the error of a float)."""
 
 
 def alter_quotas_steps(

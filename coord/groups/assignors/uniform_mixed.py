@@ -26,7 +26,7 @@ def assign(members: Mapping[str, MemberSpec], topics: Mapping[Uuid, int]) -> Ass
     """Keep present assignments, assign the rest topic by topic, then balance."""
     shares = _Shares(members, topics)
     for topic in shares.hardest_first():
-        shares.hand_out(topic)
+        shares.assign_unowned(topic)
     for _ in range(ROUNDS):
         if not sum(map(shares.level, shares.hardest_first())):
             break
@@ -59,10 +59,10 @@ class _Shares:
         """Topics with the most partitions per subscriber first; the others can balance what remains uneven."""
         return self._order
 
-    def hand_out(self, topic: Uuid) -> None:
+    def assign_unowned(self, topic: Uuid) -> None:
         """Assign unowned partitions to the subscribers with the fewest."""
         if self._unowned[topic]:
-            self._reach(topic, self._shares_on_top(topic, len(self._unowned[topic])))
+            self._move_to_shares(topic, self._shares_with_more(topic, len(self._unowned[topic])))
 
     def level(self, topic: Uuid) -> bool:
         """Balance the topic; whether partitions moved."""
@@ -72,20 +72,20 @@ class _Shares:
             return False
         for member_id, mine in owners.items():
             loads[member_id] -= len(mine)
-        shares = self._water(topic, sum(map(len, owners.values())))
+        shares = self._even_shares(topic, sum(map(len, owners.values())))
         for member_id, mine in owners.items():
             loads[member_id] += len(mine)
-        self._reach(topic, shares)
+        self._move_to_shares(topic, shares)
         return True
 
-    def _shares_on_top(self, topic: Uuid, count: int) -> dict[str, int]:
+    def _shares_with_more(self, topic: Uuid, count: int) -> dict[str, int]:
         """Shares of the topic when `count` more partitions are assigned to the least loaded subscribers."""
-        shares = self._water(topic, count)
+        shares = self._even_shares(topic, count)
         for member_id, mine in self._owners[topic].items():
             shares[member_id] = shares.get(member_id, 0) + len(mine)
         return shares
 
-    def _water(self, topic: Uuid, count: int) -> dict[str, int]:
+    def _even_shares(self, topic: Uuid, count: int) -> dict[str, int]:
         """How many of `count` partitions each subscriber gets so that loads are even; subscribers with none are absent.
 
         Some subscribers get one less: the ones with the fewest partitions of the topic.
@@ -93,9 +93,9 @@ class _Shares:
         loads = self._loads
         owners = self._owners[topic]
         order = sorted(self._subscribers[topic], key=loads.__getitem__)
-        level, below, poured = _level([loads[member_id] for member_id in order], count)
+        level, below, capacity = _level([loads[member_id] for member_id in order], count)
         shares = {member_id: level - loads[member_id] for member_id in order[:below]}
-        surplus = poured - count
+        surplus = capacity - count
         if surplus:
             none: set[int] = set()
             gains = sorted(shares, key=lambda member_id: len(owners.get(member_id, none)) - shares[member_id])
@@ -103,7 +103,7 @@ class _Shares:
                 shares[member_id] -= 1
         return {member_id: share for member_id, share in shares.items() if share}
 
-    def _reach(self, topic: Uuid, shares: dict[str, int]) -> None:
+    def _move_to_shares(self, topic: Uuid, shares: dict[str, int]) -> None:
         """Move partitions until every member has its share of the topic."""
         owners = self._owners[topic]
         pool = self._unowned[topic]

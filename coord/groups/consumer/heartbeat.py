@@ -97,7 +97,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         member = self._updated(before, context)
         is_new = before.member_id not in self._members
         has_other_topics = self._record_member(before, member)
-        expressions = update(group, before, member)
+        expressions = update_expressions(group, before, member)
         self.records += expressions.records
         self._regexes = expressions.regexes
         outcome.needs_resolving = expressions.needs_resolving
@@ -113,7 +113,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
 
     # ---- identity
 
-    def _has_no_more_than_given(self, member: ConsumerMember) -> bool:
+    def _owns_only_assigned(self, member: ConsumerMember) -> bool:
         return self._owned is not None and all(
             partitions.issubset(member.assigned.get(topic_id, ())) for topic_id, partitions in self._owned.items()
         )
@@ -213,7 +213,7 @@ class Heartbeat(Joining[ConsumerMember, Partitions]):
         return updated
 
 
-class Update(NamedTuple):
+class ExpressionUpdate(NamedTuple):
     """The group's regular expressions after a heartbeat."""
 
     regexes: Mapping[str, ResolvedRegex]
@@ -227,14 +227,14 @@ class Update(NamedTuple):
     records: tuple[CoordinatorRecord, ...] = ()
 
 
-def update(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> Update:
-    """Follow a member's change of its expression. KafkaError INVALID_REGULAR_EXPRESSION.
+def update_expressions(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember) -> ExpressionUpdate:
+    """Update the expressions when a member changes its own. KafkaError INVALID_REGULAR_EXPRESSION.
 
-    A static member with a new id is `before` with what the one had that it replaces.
+    For a static member that has joined with a new id, `before` has the metadata of the member that it replaces.
     """
     old, new = before.subscribed_regex, member.subscribed_regex
     if new == old:
-        return Update(group.regexes, needs_resolving=bool(group.unresolved_regexes))
+        return ExpressionUpdate(group.regexes, needs_resolving=bool(group.unresolved_regexes))
     if new and new not in group.regex_counts:
         compiled(new)
     given_up = {old} if old and group.regex_counts[old] <= 1 else set()
@@ -245,7 +245,7 @@ def update(group: ConsumerGroup, before: ConsumerMember, member: ConsumerMember)
         regexes = {regex: resolved for regex, resolved in group.regexes.items() if regex not in dropped}
         tombstones = [records.regex_tombstone(group.group_id, regex) for regex in group.regexes if regex in dropped]
     is_resolved = not new or new in group.regexes
-    return Update(
+    return ExpressionUpdate(
         regexes,
         has_changed=True,
         has_bump=is_resolved,

@@ -31,18 +31,14 @@ class Pattern(Protocol):
 @lru_cache(maxsize=_COMPILED_AT_MOST)
 def compiled(regex: str) -> Pattern:
     """Compile an expression. KafkaError INVALID_REGULAR_EXPRESSION when it is invalid or would take too much memory."""
-    import re2
+    from barnabas.coord.re2_patterns import compile_re2
 
-    options = re2.Options()
-    options.log_errors = False
     try:
-        pattern: Pattern = re2.compile(regex, options)
-    except re2.error as error:
-        reason = error.args[0] if error.args else error
-        text = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
+        pattern: Pattern = compile_re2(regex)
+    except ValueError as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {text}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}.",
         ) from None
     return pattern
 

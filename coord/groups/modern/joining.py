@@ -50,8 +50,8 @@ class Joining(Generic[M, T]):
 
     # ---- what each protocol implements
 
-    def _has_no_more_than_given(self, member: M) -> bool:
-        """Whether the request lists what the member has, and that is no more than it was given."""
+    def _owns_only_assigned(self, member: M) -> bool:
+        """Whether the request lists what the member owns, and all of it is assigned to the member."""
         raise NotImplementedError
 
     def _may_take_over(self, owner: M) -> bool:  # noqa: ARG002 - a protocol looks at it
@@ -77,14 +77,16 @@ class Joining(Generic[M, T]):
         owner = group.static_member(instance_id)
         if is_joining and owner is None:
             return group.members.get(member_id) or self._member_records.new_member(member_id)
-        if is_joining and owner is not None and (owner.member_id != member_id or owner.epoch == STATIC_LEAVE_EPOCH):
-            if owner.epoch != STATIC_LEAVE_EPOCH and not self._may_take_over(owner):
+        if is_joining and owner is not None:
+            has_left = owner.epoch == STATIC_LEAVE_EPOCH
+            if not has_left and not self._may_take_over(owner):  # its own member may not join again, either
                 raise KafkaError(
                     ErrorCode.UNRELEASED_INSTANCE_ID,
-                    f"Static member {member_id} with instance id {instance_id} cannot join, because the instance id is "
-                    f"owned by member {owner.member_id}.",
+                    f"Static member {member_id} with instance id {instance_id} cannot join the group because the "
+                    f"instance id is owned by {owner.member_id} member.",
                 )
-            return self._replace(owner, member_id)
+            if has_left or owner.member_id != member_id:
+                return self._replace(owner, member_id)
         check_static(owner, member_id, instance_id)
         assert owner is not None
         self._check_epoch(owner)
@@ -117,7 +119,7 @@ class Joining(Generic[M, T]):
         epoch = self._from.member_epoch
         if epoch in (JOIN_EPOCH, member.epoch):
             return
-        if epoch < member.epoch and epoch == member.previous_epoch and self._has_no_more_than_given(member):
+        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_only_assigned(member):
             return
         relation = "greater" if epoch > member.epoch else "smaller"
         raise KafkaError(

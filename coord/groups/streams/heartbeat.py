@@ -120,7 +120,7 @@ class Heartbeat(Joining[StreamsMember, Tasks]):
 
     # ---- identity
 
-    def _has_no_more_than_given(self, member: StreamsMember) -> bool:
+    def _owns_only_assigned(self, member: StreamsMember) -> bool:
         owned, assigned = self._owned, member.assigned.tasks
         if owned is None:
             return False

@@ -13,7 +13,7 @@ import snappy
 import zstandard
 
 from barnabas.broker.apis.registry import TELEMETRY_APIS, served_versions
-from barnabas.broker.exporter.exposition import text_of_clients
+from barnabas.broker.exporter.page import text_of_clients
 from barnabas.broker.metrics import client_metrics
 from barnabas.wire.api_keys import ApiKey
 from barnabas.wire.errors import ErrorCode

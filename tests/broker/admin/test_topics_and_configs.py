@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -184,3 +185,21 @@ def test_invalid_levels_of_loggers(
 ) -> None:
     assert change(client, LOGGER, name, asked)[0] == code
     assert chatty.level == logging.NOTSET
+
+
+def test_with_the_profile_kafka_min_insync_replicas_is_a_config_of_the_cluster(tmp_path: Path) -> None:
+    """As on a node that Kafka 4.4 has formatted (KIP-966); with the profile `dev` it stays a default."""
+    dynamic, default = ("min.insync.replicas", "1", 3), ("min.insync.replicas", "1", 5)
+    for profile, expected in (("kafka", [dynamic, default]), ("dev", [default])):
+        memory = MemoryBroker(tmp_path / profile, profile=profile)
+        memory.create_topic("t")
+        resources = [
+            c.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=[dynamic[0]])
+            for kind, name in ((TOPIC, "t"), (BROKER, str(memory.broker.node_id)))
+        ]
+        request = c.DescribeConfigsRequest(resources=resources, include_synonyms=True)
+        for result in memory.client().ask(request, 4, c.DescribeConfigsResponse).results:
+            (config,) = result.configs
+            assert [(synonym.name, synonym.value, synonym.source) for synonym in config.synonyms] == expected
+            assert (config.name, config.value, config.config_source) == expected[0]
+        memory.close()

@@ -232,6 +232,20 @@ def test_a_lookup_in_an_open_segment_waits_in_a_thread(memory: MemoryBroker, fil
     assert records_of(again.responses[0].partitions[0])[0][0] == 3
 
 
+def test_the_lookup_of_a_fetch_that_is_known_waits_in_a_thread(memory: MemoryBroker, files: ColdFiles) -> None:
+    client = memory.client()
+    log = memory.broker.partitions.get("t", 0).log
+    for offset in (15, 3, 7, 11):
+        log.segments[0].release()
+        client.send(fetch(at(offset)), 12)
+        assert client.answers() == []
+        files.run(memory.disk)
+        (response,) = client.answers()
+        assert isinstance(response, FetchResponse)
+        assert records_of(response.responses[0].partitions[0])[0][0] == offset
+    assert files.waits == []
+
+
 def test_a_cold_fetch_may_wait_for_records_afterwards(memory: MemoryBroker, files: ColdFiles) -> None:
     client = memory.client()
     client.send(fetch(at(0), at(21, 1), min_bytes=30_000, max_wait_ms=5000), 12)

@@ -125,7 +125,7 @@ def test_an_error_is_reported_each_time_and_so_is_its_end(memory: MemoryBroker, 
     for epoch in (1, 2):
         request = FetchRequest(session_id=first.session_id, session_epoch=epoch, max_wait_ms=60_000, min_bytes=1)
         response = client.ask(request, 13, FetchResponse)
-        assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_partitions_that_had_records_are_read_last_next_time(memory: MemoryBroker, client: Client) -> None:
@@ -143,7 +143,7 @@ def test_partitions_that_had_records_are_read_last_next_time(memory: MemoryBroke
 
 
 def sessions(slots: int) -> FetchSessions:
-    return FetchSessions(slots, itertools.count(1).__next__)
+    return FetchSessions(slots, itertools.count(1).__next__, lambda _topic_id: "t")
 
 
 def partitions(count: int) -> dict:
@@ -204,7 +204,7 @@ class Crowd:
     """Sessions of many clients."""
 
     def __init__(self, slots: int) -> None:
-        self.sessions = FetchSessions(slots, itertools.count(1).__next__)
+        self.sessions = FetchSessions(slots, itertools.count(1).__next__, lambda _topic_id: "t")
         self.now = 0.0
 
     def create(self, size: int, replica_id: int = -1) -> int:

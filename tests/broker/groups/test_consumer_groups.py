@@ -113,9 +113,13 @@ def test_fencing(client, group, topic):
 def test_a_static_member_leaves_temporarily_and_rejoins(client, group, topic):
     name, topic_id = topic
     first = join(client, group, "m1", instance_id="i", subscribed_topic_names=[name])
-    assert beat(client, group, "m2", 0, instance_id="i", subscribed_topic_names=[name]).error_code == (
-        E.UNRELEASED_INSTANCE_ID
-    )
+    for member_id in ("m2", "m1"):  # its own member, too, has to leave first
+        refused = beat(client, group, member_id, 0, instance_id="i", subscribed_topic_names=[name])
+        assert refused.error_code == E.UNRELEASED_INSTANCE_ID
+        assert refused.error_message == (
+            f"Static member {member_id} with instance id i cannot join the group because the instance id is owned by "
+            "m1 member."
+        )
     away = beat(client, group, "m1", -2, instance_id="i")
     assert (away.error_code, away.member_epoch) == (0, -2)
     back = beat(client, group, "m2", 0, instance_id="i", subscribed_topic_names=[name])
@@ -201,3 +205,27 @@ def test_a_group_survives_a_restart(start_broker, topic_name):
     response = beat(client, group, "m1", epoch, owned={topic_id: {0, 1, 2, 3}})
     client.close()
     assert (response.error_code, response.member_epoch) == (0, epoch)
+
+
+def test_offsets_are_given_to_a_member_in_its_epoch(client, group, topic):
+    """OffsetFetch of named topics and of all, by name and by id; a request without a member is not checked."""
+    name, topic_id = topic
+    epoch = join(client, group, "m1", subscribed_topic_names=[name]).member_epoch
+    topics = [o.OffsetFetchRequestTopics(name=name, topic_id=topic_id, partition_indexes=[0])]
+    unknown = [o.OffsetFetchRequestTopics(name="none", topic_id=bytes(15) + b"\7", partition_indexes=[0])]
+
+    def error(version, topics, member_id, member_epoch):
+        fields = {"member_id": member_id, "member_epoch": member_epoch}
+        asked = o.OffsetFetchRequestGroup(group_id=group, topics=topics, **fields)
+        (fetched,) = client(o.OffsetFetchRequest(groups=[asked]), version).groups
+        assert not (fetched.error_code and fetched.topics)
+        return fetched.error_code
+
+    for version in (9, 10):
+        for chosen in (topics, unknown, topics + unknown, None):
+            assert error(version, chosen, "m1", epoch) == 0
+            assert error(version, chosen, None, -1) == 0
+            for stale in (epoch - 1, epoch + 1, -1):
+                assert error(version, chosen, "m1", stale) == E.STALE_MEMBER_EPOCH
+            for nobody, of_epoch in (("m2", epoch), ("", epoch), ("m2", -1)):
+                assert error(version, chosen, nobody, of_epoch) == E.UNKNOWN_MEMBER_ID

@@ -12,8 +12,7 @@ import trio
 
 from barnabas.broker.config.load import load
 from barnabas.broker.exporter import http_server
-from barnabas.broker.exporter.exposition import text_of_clients
-from barnabas.broker.exporter.page import LINES
+from barnabas.broker.exporter.page import LINES, text_of_clients
 from barnabas.broker.net.acceptor import bind
 from barnabas.coord.client_metrics.kept import KeptMetrics
 from barnabas.wire.clients.otlp import Point

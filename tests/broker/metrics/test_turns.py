@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -65,13 +65,17 @@ async def test_scrapes_at_a_time_share_a_page(tmp_path: Path) -> None:
         assert len({page.partition("# HELP barnabas_client_metrics")[0] for page in pages}) == 1
 
 
+def no_steps() -> Generator[None, None, None]:
+    yield from ()
+
+
 @pytest.mark.trio
 async def test_a_page_is_shared_only_for_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scrape, "PAGE_S", 0.0)
     async with serving(tmp_path, sets=METERED) as loopback:
         scraper = scraper_of(loopback)
         first = await scraped(scraper)
-        await sliced(loopback.broker.loop, iter(()))  # timers that are due fire before it
+        await sliced(loopback.broker.loop, no_steps())  # timers that are due fire before it
         assert (
             samples_of(await scraped(scraper))["barnabas_uptime_seconds"]
             != samples_of(first)["barnabas_uptime_seconds"]
@@ -83,11 +87,11 @@ async def test_a_scrape_that_fails_or_is_cancelled_leaves_no_work(tmp_path: Path
     async with serving(tmp_path) as loopback:
         steps_done: list[int] = []
 
-        def failing() -> Iterator[None]:
+        def failing() -> Generator[None, None, None]:
             yield
             raise ValueError("a step fails")
 
-        def endless() -> Iterator[None]:
+        def endless() -> Generator[None, None, None]:
             while True:
                 steps_done.append(1)
                 yield
@@ -97,5 +101,5 @@ async def test_a_scrape_that_fails_or_is_cancelled_leaves_no_work(tmp_path: Path
         with trio.move_on_after(0.02):
             await sliced(loopback.broker.loop, endless())
         assert steps_done
-        await sliced(loopback.broker.loop, iter(()))
+        await sliced(loopback.broker.loop, no_steps())
         assert loopback.broker.loop.slices.is_idle

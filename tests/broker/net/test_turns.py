@@ -69,16 +69,19 @@ def test_connections_that_use_up_their_shares_are_served_in_rotation(turns: Turn
 
 
 def test_a_turn_ends_after_its_time_and_the_others_are_served_next(turns: Turns) -> None:
-    peers = [turns.connect() for _ in range(20)]
-    for peer in peers:
-        peer.sendall(requests(1, SHARE_MS / 2))
-    taken = []
-    while len(turns.served) < 20:
-        before = turns.time
-        turns.reactor.turn()
-        taken.append(turns.time - before)
-    assert max(taken) <= TURN_S + SHARE_S
-    assert len(set(turns.served)) == 20
+    for connect in (turns.connect, turns.connect_served):
+        peers = [connect() for _ in range(20)]
+        turns.take_turns()
+        turns.served.clear()
+        for peer in peers:
+            peer.sendall(requests(1, SHARE_MS / 2))
+        taken = []
+        while len(turns.served) < 20:
+            before = turns.time
+            turns.reactor.turn()
+            taken.append(turns.time - before)
+        assert max(taken) <= TURN_S + SHARE_S
+        assert len(set(turns.served)) == 20
 
 
 def test_constant_cheap_traffic_does_not_stop_the_rotation(turns: Turns) -> None:
@@ -105,10 +108,14 @@ def test_a_connection_with_expensive_requests_waits_for_those_with_cheap_ones(tu
     assert turns.served == [peer.getsockname()[1] for peer in (cheap, expensive)]
 
 
-def test_time_that_passes_for_other_processes_makes_no_connection_wait(turns: Turns) -> None:
-    served, heavy = turns.connect_served(), turns.connect()
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_time_that_passes_for_other_processes_makes_no_connection_wait(turns: Turns, is_alone: bool) -> None:
+    """An event alone and several events of a turn are served by different functions."""
+    served, beside, heavy = turns.connect_served(), turns.connect_served(), turns.connect()
     turns.cpu_share = 0.0
     for count in (2, 3, 4):
+        if not is_alone:
+            beside.sendall(requests(1, 0))
         served.sendall(requests(1, 5 * SHARE_MS))
         turns.until(lambda count=count: turns.count(served) == count)
     assert not turns.reactor.turn()

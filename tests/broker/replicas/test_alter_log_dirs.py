@@ -11,6 +11,7 @@ from barnabas.wire.errors import ErrorCode as E
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse
 from barnabas.wire.types import uuid_from_text
 from tests.broker.moving import Moving
+from tests.support.logs.log_driver import truncate
 from tests.support.memory.broker import batch
 from tests.support.requests.fetch import append
 
@@ -180,7 +181,7 @@ def test_a_log_whose_start_passes_the_copy_is_copied_from_there(moving: Moving) 
 def test_a_truncation_is_followed(moving: Moving) -> None:
     target = moving.half_moved()
     partition = moving.memory.broker.partitions.get("t", 0)
-    moving.memory.broker.log_dirs.truncate_log("t", 0, 1)
+    truncate(partition.log, 1)
     partition.leader_epoch += 1
     for value in (b"n1", b"n2", b"n3"):
         append(moving.memory, "t", value)

@@ -13,7 +13,7 @@ from barnabas.storage.log import Log
 from barnabas.wire.errors import ErrorCode
 from tests.broker.replicas.following import FOLLOWER, LEADER, FakeLeader, Following
 from tests.support.cases import for_each
-from tests.support.logs.log_driver import append, batch_of, open_log, small_config
+from tests.support.logs.log_driver import append, batch_of, open_log, small_config, truncate
 
 
 def content(log: Log) -> bytes:
@@ -221,7 +221,7 @@ def test_a_follower_above_the_leaders_end_truncates_there(tmp_path: Path) -> Non
     """R24: after an unclean election, when neither log has an epoch that would say so."""
     leader = leader_of(tmp_path)
     following = Following(tmp_path, leader)
-    following.log.truncate_fully_and_start_at(50)
+    truncate(following.log, 50, fully=True)
     following.follow()
     following.run(1.0)
     assert (following.log.log_start_offset, following.log.log_end_offset) == (0, 0)

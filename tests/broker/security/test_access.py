@@ -17,6 +17,7 @@ from barnabas.wire.messages.groups import consumer_groups as cg
 from barnabas.wire.messages.groups import share_groups as sg
 from barnabas.wire.messages.security import acls as a
 from barnabas.wire.messages.security.tokens import CreateDelegationTokenRequest
+from barnabas.wire.messages.topics import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
 from barnabas.wire.principal import KafkaPrincipal
 from barnabas.wire.schema import Message, Struct
 from scripts.pages.access_rules import BROKER_RULES, CONTROLLER_RULES, Need, Option, Rule
@@ -279,3 +280,15 @@ def test_acknowledging_takes_reading_group_and_topic(broker: Asker) -> None:
             group_id=fetch.group_id, member_id=fetch.member_id, share_session_epoch=max(1, epoch), topics=topics
         )
         assert refusals(broker.ask(request, 1)) == {int(refused)}
+
+
+def test_a_refused_reassignment_repeats_the_error_for_each_partition(broker: Asker) -> None:
+    """As in Kafka, whose clients look there."""
+    partitions = [ReassignablePartition(partition_index=index, replicas=[1]) for index in (0, 3)]
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=TOPIC, partitions=partitions)])
+    broker.allow(())
+    response = broker.ask(request, 1)
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert response.error_code == refused
+    (topic,) = response.responses
+    assert [(result.partition_index, result.error_code) for result in topic.partitions] == [(0, refused), (3, refused)]

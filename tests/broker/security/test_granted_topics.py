@@ -101,6 +101,19 @@ def test_an_open_connection_is_decided_by_the_acls_of_now(memory: MemoryBroker, 
         assert ask(alice, TOPIC, topic_id) == REFUSED, "what was allowed is forgotten"
 
 
+@pytest.mark.parametrize("ask", [fetched_by_name, fetched_by_id])
+def test_records_are_not_read_any_more_once_reading_is_denied(memory: MemoryBroker, ask: Ask) -> None:
+    topic_id = memory.create_topic(TOPIC)
+    alice, admin = as_alice(memory), memory.client()
+    assert produced_by_name(admin, TOPIC, topic_id) == NONE
+    for _ in range(2):
+        allow(memory, Operation.READ)
+        assert [ask(alice, TOPIC, topic_id) for _ in range(4)] == [NONE] * 4
+        allow(memory, Operation.READ, permission_type=Permission.DENY)
+        assert [ask(alice, TOPIC, topic_id) for _ in range(3)] == [REFUSED] * 3
+        delete(admin)
+
+
 @each_way
 def test_another_principal_does_not_have_what_the_last_one_was_granted(
     memory: MemoryBroker, ask: Ask, operation: Operation

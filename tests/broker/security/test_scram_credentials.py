@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.coord.security.scram import SCRAM_SHA_256
-from barnabas.coord.security.scram_changes import alter_credentials, failed_alteration
+from barnabas.coord.security.scram_changes import alter_credentials, failed_alteration, failed_description
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.security.sasl import (
     AlterUserScramCredentialsRequest,
@@ -139,6 +139,17 @@ def test_an_error_of_the_controller_is_that_of_each_user() -> None:
     request = AlterUserScramCredentialsRequest(deletions=[deletion()], upsertions=[upsertion("bob")])
     response = failed_alteration(request, KafkaError(ErrorCode.NOT_CONTROLLER))
     assert [(result.user, result.error_code) for result in response.results] == [("alice", 41), ("bob", 41)]
+
+
+def test_a_refused_description_has_a_result_for_each_user() -> None:
+    refusal = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "no")
+    for names in (["alice", "bob"], []):
+        request = DescribeUserScramCredentialsRequest(users=[UserName(name=name) for name in names] or None)
+        response = failed_description(request, refusal)
+        assert (response.error_code, response.error_message) == (refusal.code, "no")
+        assert [(result.user, result.error_code, result.error_message) for result in response.results] == [
+            ("", refusal.code, "no") for _ in names
+        ]
 
 
 def test_the_longest_name_fits_into_an_error(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import platform
+import subprocess
 import sys
 import threading
 from importlib import import_module
@@ -11,7 +13,7 @@ from types import ModuleType
 
 import pytest
 
-from barnabas.lazy_modules import import_lazily
+from barnabas.lazy_modules import KNOWN, PLACES, import_lazily
 
 CODE = """
 import sys
@@ -90,3 +92,44 @@ def test_threads_load_it_once(times: ModuleType) -> None:
         thread.join()
     assert values == ["value"] * 8
     assert times.count == 1
+
+
+def test_known_names_are_those_of_the_modules() -> None:
+    for package, places in PLACES.items():
+        whole = import_module(package)
+        for name, place in places.items():
+            part = import_module(f"trio.{place or name}")
+            assert getattr(whole, name) is (getattr(part, name) if place else part), name
+    for name, function in KNOWN["platform"].items():
+        assert function() == getattr(platform, name)()
+
+
+PART_OF_TRIO = """
+import sys
+from barnabas.lazy_modules import OF_SERVE, import_lazily
+import_lazily(OF_SERVE)
+import ctypes
+import trio
+import trio.lowlevel
+processes = []
+sys.addaudithook(lambda event, arguments: processes.append(arguments) if event == "subprocess.Popen" else None)
+async def main():
+    with trio.move_on_after(0):
+        await trio.sleep_forever()
+    await trio.lowlevel.checkpoint()
+    await trio.to_thread.run_sync(trio.Event)
+trio.run(main)
+loaded = {name for name, module in sys.modules.items() if not type(module).__name__.startswith("_Lazy")}
+rest = {"trio", "trio.lowlevel", "trio._dtls", "trio._subprocess", "ctypes.util", "platform"}
+print(*sorted(loaded & rest), processes)
+assert trio.Path("a").name == "a"
+assert trio.lowlevel.open_process is not None
+assert trio.lowlevel.checkpoint is trio._core.checkpoint and trio.run.__module__ == "trio"
+assert trio.__version__
+print(ctypes.util.find_library("no_such_library"), sys.modules["platform"].machine())
+"""
+
+
+def test_a_broker_imports_a_part_of_trio_without_a_process_and_the_rest_with_another_name() -> None:
+    ran = subprocess.run([sys.executable, "-c", PART_OF_TRIO], capture_output=True, text=True, check=True)
+    assert ran.stdout == f"[]\nNone {platform.machine()}\n"

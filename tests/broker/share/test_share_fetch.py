@@ -44,14 +44,45 @@ def test_a_fetch_of_no_bytes_is_answered_immediately_without_records(queue):
     assert queue.live().start_offset == 2
 
 
-def test_a_first_fetch_takes_records_of_every_partition(tmp_path):
-    """Kafka answers with the first partition whose state has been read; here all of them are read before the answer."""
+def test_a_fetch_is_answered_with_the_first_partition_that_is_loaded(tmp_path):
+    """As in Kafka: the next fetch has the others."""
     queue = Queue(tmp_path / "data", partitions=3)
     for partition in range(3):
         queue.initialize(partition=partition)
         queue.produce(b"a", partition=partition)
-    response = Member(queue, "one", partitions=(0, 1, 2)).fetch()
-    assert [acquired(response, partition) for partition in range(3)] == [[(0, 0, 1)]] * 3
+    member = Member(queue, "one", partitions=(0, 1, 2))
+    assert [data.partition_index for data in partitions_of(member.fetch())] == [0]
+    response = member.fetch()
+    assert [data.partition_index for data in partitions_of(response)] == [1, 2]
+    assert [acquired(response, partition) for partition in (1, 2)] == [[(0, 0, 1)]] * 2
+    queue.close()
+
+
+def test_a_first_fetch_with_too_few_bytes_takes_records_of_every_partition(tmp_path):
+    queue = Queue(tmp_path / "data", partitions=2)
+    for partition in range(2):
+        queue.initialize(partition=partition)
+        queue.produce(b"a", partition=partition)
+    response = Member(queue, "one", partitions=(0, 1)).fetch(min_bytes=100)
+    assert [acquired(response, partition) for partition in range(2)] == [[(0, 0, 1)]] * 2
+    queue.close()
+
+
+def test_the_first_answer_of_a_session_has_the_partitions_without_records(tmp_path):
+    queue = Queue(tmp_path / "data", partitions=3)
+    for partition in range(3):
+        queue.initialize(partition=partition)
+    for member in (Member(queue, "one", partitions=(0, 1, 2)), Member(queue, "two", partitions=(0, 1, 2))):
+        assert [(data.partition_index, data.records) for data in partitions_of(member.fetch())] == [
+            (0, b""),
+            (1, b""),
+            (2, b""),
+        ]
+        assert partitions_of(member.fetch()) == []
+    queue.produce(b"a", partition=1)
+    response = Member(queue, "three", partitions=(0, 1, 2)).fetch()
+    assert sorted(data.partition_index for data in partitions_of(response)) == [0, 1, 2]
+    assert acquired(response, partition=1) == [(0, 0, 1)]
     queue.close()
 
 
@@ -150,7 +181,8 @@ def test_a_wait_that_times_out_is_answered_without_records(queue):
     assert member.answers() == []
     queue.advance(0.2)
     (response,) = member.answers()
-    assert (response.error_code, response.responses) == (0, [])
+    assert response.error_code == 0
+    assert [(data.partition_index, data.records) for data in partitions_of(response)] == [(0, b"")]
 
 
 def test_a_fetch_waits_until_there_are_min_bytes(queue):
@@ -473,6 +505,7 @@ def test_an_unreadable_index_of_transactions_is_an_error_of_its_partition_only(t
     for partition in range(2):
         queue.initialize(partition=partition)
         queue.produce(b"a", partition=partition)
+    Member(queue, "two", partitions=(0, 1)).fetch(max_records=0)  # so that both are loaded
     member = Member(queue, "one", partitions=(0, 1))
     log = queue.broker.partitions.get("q", 0).log
 
@@ -483,10 +516,10 @@ def test_an_unreadable_index_of_transactions_is_an_error_of_its_partition_only(t
 
     with monkeypatch.context() as disk:
         disk.setattr(type(log), "aborted_transactions", lookup)
-        response = member.fetch()  # the first one of a session begins with partition 1
+        response = member.fetch()
     assert [(data.partition_index, data.error_code) for data in partitions_of(response)] == [
-        (1, E.NONE),
         (0, E.KAFKA_STORAGE_ERROR),
+        (1, E.NONE),
     ]
     assert acquired(response, partition=1) == [(0, 0, 1)]
     assert acquired(member.fetch()) == [(0, 0, 1)]

@@ -16,8 +16,8 @@ from barnabas.wire.messages.topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from tests.broker.share_member import RestartableBroker
 from tests.support.cases import for_each
-from tests.support.memory.broker import MemoryBroker
 
 FEW = {
     "share.coordinator.state.topic.num.partitions": "3",
@@ -26,21 +26,9 @@ FEW = {
 }
 
 
-class Restartable(MemoryBroker):
-    """A broker that can be closed and opened again on its data."""
-
-    def __init__(self, data_dir):
-        self.data_dir = data_dir
-        super().__init__(data_dir, FEW)
-
-    def restart(self):
-        self.close()
-        super().__init__(self.data_dir, FEW)
-
-
 @pytest.fixture
 def memory(tmp_path):
-    memory = Restartable(tmp_path / "data")
+    memory = RestartableBroker(tmp_path / "data", FEW)
     memory.create_topic("t", 2)
     find(memory, "g")
     yield memory

@@ -11,27 +11,16 @@ from barnabas.wire.messages.groups import classic_groups as g
 from barnabas.wire.messages.groups import share_state as s
 from barnabas.wire.messages.topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.wire.types import uuid_to_text
+from tests.broker.share_member import RestartableBroker
 from tests.support.cases import for_each
 from tests.support.memory.broker import MemoryBroker
 
 FEW = {"share.coordinator.state.topic.num.partitions": "3"}
 
 
-class Restartable(MemoryBroker):
-    """A broker that can be closed and opened again on its data."""
-
-    def __init__(self, data_dir):
-        self.data_dir = data_dir
-        super().__init__(data_dir, FEW)
-
-    def restart(self):
-        self.close()
-        super().__init__(self.data_dir, FEW)
-
-
 @pytest.fixture
 def memory(tmp_path):
-    memory = Restartable(tmp_path / "data")
+    memory = RestartableBroker(tmp_path / "data", FEW)
     memory.create_topic("t", 2)
     yield memory
     memory.close()

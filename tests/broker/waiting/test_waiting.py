@@ -326,6 +326,9 @@ def test_all_that_wait_are_cancelled_together(clock: Clock) -> None:
 class Request:
     """What a weak reference can refer to."""
 
+    def respond(self, outcome: object) -> None:
+        """Take the outcome."""
+
 
 @pytest.fixture
 def _without_collections() -> Iterator[None]:
@@ -345,18 +348,19 @@ async def holding(request: Request, future: Future[Any], paused: bool) -> Reques
 @pytest.mark.parametrize("paused", [True, False])
 @pytest.mark.parametrize("outcome", [None, KafkaError(ErrorCode.NOT_COORDINATOR), "cancelled"])
 def test_what_a_request_holds_is_freed_at_its_end(clock: Clock, outcome: Any, paused: bool) -> None:
-    """Although its future is still known to what would have completed it."""
-    request = Request()
-    dead = weakref.ref(request)
+    """Although its future is still known to what would have completed it, and its task to its connection."""
+    request, response = Request(), Request()
+    dead, dead_response = weakref.ref(request), weakref.ref(response)
     future: Future[Any] = Future()
-    task = clock.start(holding(request, future, paused))
-    del request
+    task = start(holding(request, future, paused), clock.slices, response.respond)
+    del request, response
     clock.slice()
     assert task is not None
     assert dead() is not None
+    assert dead_response() is not None
     if outcome == "cancelled":
         task.cancel()
     else:
         future.complete(outcome)
-    clock.outcomes.clear()
     assert dead() is None
+    assert dead_response() is None

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.coord.cluster.metadata_log.metadata_batches import build_metadata_batch
-from barnabas.wire.messages.records.metadata_records import ConfigRecord, FeatureLevelRecord
+from barnabas.wire.messages.records.metadata_records import AccessControlEntryRecord, ConfigRecord, FeatureLevelRecord
 from barnabas.wire.schema import Message
 from tests.support.archives import unpack
 from tests.support.processes.commands import Ran
@@ -162,6 +162,24 @@ def test_features_and_topics_that_cannot_be_served(node: CheckedNode) -> None:
     assert "share.version at level 9; this version of Barnabas supports 0 to 2" in refusal
     assert "the feature warp.version, which this version of Barnabas does not know" in refusal
     assert "tiered storage (remote.storage.enable), which cannot be read: orders" in refusal
+
+
+def test_acls_are_enforced_by_an_authorizer_only(node: CheckedNode) -> None:
+    node.add(
+        AccessControlEntryRecord(
+            id=bytes(15) + b"\1",
+            resource_type=2,
+            resource_name="orders",
+            pattern_type=3,
+            principal="User:alice",
+            host="*",
+            operation=3,
+            permission_type=3,
+        )
+    )
+    note = "note: The cluster has 1 ACLs, which are kept and not enforced without authorizer.class.name"
+    assert note in node.check().ok().stderr
+    assert "ACL" not in node.check(authorizer_class_name="barnabas").ok().stderr
 
 
 def test_record_batches_of_an_old_format(node: CheckedNode) -> None:

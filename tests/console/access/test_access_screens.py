@@ -168,3 +168,12 @@ def test_access_in_the_browser(admin: RunningConsole, chromium: Browser) -> None
         ("/tokens", "tokens"), (token, "token"),
     ):  # fmt: skip
         chromium.looks(path, name)
+    chromium.open("/acls?principal=browser-user")
+    chromium.click("[aria-label='Delete: User:browser-user ALL browser-topic']")
+    chromium.shows("User:browser-user may ALL TOPIC browser-topic from every host.")
+    chromium.check()
+    chromium.click("dialog[open] [data-close]")
+    assert admin.json("/acls?principal=browser-user")["acls"]["total"] == 1, "nothing is deleted without the answer"
+    chromium.click("[aria-label='Delete: User:browser-user ALL browser-topic']")
+    chromium.click("dialog[open] button.danger")
+    chromium.shows("deleted: User:browser-user may ALL TOPIC browser-topic")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from barnabas.client.admin.topics import create_topic
@@ -42,6 +43,11 @@ def _log_in(console: RunningConsole, user: str, password: str, there: str = "/to
     return answer.status_code
 
 
+def _searching() -> set[psutil.Process]:
+    """The processes that search for consoles of this process."""
+    return {child for child in psutil.Process().children() if "reading_process" in " ".join(child.cmdline())}
+
+
 def test_a_person_logs_in_acts_as_its_user_and_logs_out(secured_console: RunningConsole) -> None:
     client = secured_console.client
     sent = client.get("/topics?search=of")
@@ -59,6 +65,10 @@ def test_a_person_logs_in_acts_as_its_user_and_logs_out(secured_console: Running
     page = client.get("/topics").text
     assert "of-admin" in page
     assert "admin-secret" not in page
+    others = _searching()
+    assert secured_console.json("/messages/of-admin?filter=value.a")["ended_by"] == "end"
+    (mine,) = _searching() - others
+    assert "admin-secret" not in str(mine.cmdline())
     token = re.search(r'name="csrf-token" content="([^"]*)"', page)
     assert token is not None
     assert client.get("/api/session").json()["user"] == "admin"
@@ -67,6 +77,7 @@ def test_a_person_logs_in_acts_as_its_user_and_logs_out(secured_console: Running
     assert client.post("/logout", data={"csrf": token[1]}).headers["location"] == "/login"
     client.cookies.update(stolen)
     assert client.get("/topics").status_code == 303  # the id is worth nothing after the log-out
+    assert not mine.is_running(), "nothing stays connected as this user"
 
 
 def test_who_may_not_gets_a_sentence(secured_console: RunningConsole) -> None:
@@ -76,6 +87,8 @@ def test_who_may_not_gets_a_sentence(secured_console: RunningConsole) -> None:
     assert "of-admin" not in str(secured_console.json("/topics"))
     sentence = secured_console.json("/topics/of-admin", status=403)["error"]
     assert "TOPIC_AUTHORIZATION_FAILED" in sentence
+    for path in ("/messages/of-admin", "/messages/of-admin?filter=value.a", "/messages/of-admin/export"):
+        assert "TOPIC_AUTHORIZATION_FAILED" in secured_console.json(path, status=403)["error"]
     assert "TOPIC_AUTHORIZATION_FAILED" in secured_console.text("/topics/of-admin", status=403)
 
 

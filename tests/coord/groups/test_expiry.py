@@ -38,7 +38,7 @@ def hold(driver, offset=50, *, topic="t", topic_id=bytes(16), group_id="g"):
     key = OffsetCommitKey(group=group_id, topic=topic, partition=0)
     value = OffsetCommitValue(offset=offset, metadata="", commit_timestamp=driver.at.now_ms, topic_id=topic_id)
     record = records.offset_commit(key, value)
-    driver.coordinator.replay_pending(PRODUCER, record.key, record.value, 100)
+    driver.coordinator.replay_pending(PRODUCER, record.key, record.value, driver.at, 100)
 
 
 def end(driver):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
-from hypothesis import strategies as st
+import itertools
 
 from barnabas.coord.quotas.keys import CLIENT_ID, IP, USER, Entity, QuotaType
 from barnabas.coord.quotas.settings import ANY, Name, QuotaSettings, QuotaTags, settings_in_steps
@@ -30,15 +29,19 @@ def steps(user: str, client_id: str) -> list[tuple[tuple[Name, Name], QuotaTags]
     ]
 
 
-@given(st.dictionaries(st.sampled_from(PLACES), st.floats(1, 10)), st.sampled_from(NAMES), st.sampled_from(NAMES))
-def test_the_most_specific_setting_applies(limits: dict[tuple[Name, Name], float], user: str, client_id: str) -> None:
-    settings = QuotaSettings(limits)
-    tags = settings.tags(user, client_id)
-    match = next((step for step in steps(user, client_id) if step[0] in limits), None)
-    if match is None:
-        assert settings.limit(tags) is None
-    else:
-        assert (settings.limit(tags), tags) == (limits[match[0]], match[1])
+def test_the_most_specific_setting_applies() -> None:
+    """With every set of at most four settings, of different limits."""
+    for count in range(5):
+        for places in itertools.combinations(PLACES, count):
+            limits = dict(zip(places, (1.0, 2.0, 3.0, 4.0), strict=False))
+            settings = QuotaSettings(limits)
+            for user, client_id in itertools.product(NAMES, repeat=2):
+                tags = settings.tags(user, client_id)
+                match = next((step for step in steps(user, client_id) if step[0] in limits), None)
+                if match is None:
+                    assert settings.limit(tags) is None, (limits, user, client_id)
+                else:
+                    assert (settings.limit(tags), tags) == (limits[match[0]], match[1]), (limits, user, client_id)
 
 
 def test_a_quota_of_any_user_is_one_for_each_user() -> None:

@@ -70,6 +70,33 @@ def test_only_records_acquired_by_the_member_can_be_acknowledged():
     assert refused(shared, (0, 1, ACCEPT)) == ErrorCode.INVALID_RECORD_STATE
 
 
+def test_a_refused_acknowledgement_has_kafkas_message():
+    """Of a batch that was acquired as a whole, or of an offset in it; a record is not acknowledged twice."""
+    shared = Shared((0, 9), (10, 19))
+    whole = "The batch cannot be acknowledged. The batch is not in the acquired state."
+    single = "The offset cannot be acknowledged. The offset is not acquired."
+    past = "Batch record not found. The {} offset in request is past acquired records."
+
+    def text(*runs, member="m"):
+        with pytest.raises(KafkaError) as refusal:
+            shared.change(*runs, member=member)
+        return refusal.value.message
+
+    assert text((0, 0, ACCEPT)) == "Batch record not found. The request batch offsets are not found in the cache."
+    for _ in range(2):
+        shared.acquire(read=1)
+    assert text((20, 21, ACCEPT)) == past.format("first")
+    assert text((15, 20, ACCEPT)) == past.format("last")
+    assert text((0, 9, ACCEPT), member="two") == "Member is not the owner of batch record"
+    assert text((10, 19, ACCEPT), (19, 19, ACCEPT)) == whole
+    shared.acknowledge((12, 13, ACCEPT))
+    assert text((12, 12, ACCEPT)) == single
+    assert text((14, 15, ACCEPT), (15, 15, ACCEPT)) == single
+    assert text((14, 15, ACCEPT), member="two") == "Member is not the owner of offset"
+    shared.acknowledge((0, 9, RELEASE))
+    assert text((0, 9, ACCEPT)) == whole
+
+
 def test_acknowledgements_before_the_start_are_ignored():
     shared = Shared((0, 9))
     shared.acquire()

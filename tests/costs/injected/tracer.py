@@ -162,10 +162,6 @@ class Tracer:
             self._loop.calls[name] += 1
             self._called()
 
-    def executed_by_others(self) -> int:
-        """How many bytecodes the other threads have executed."""
-        return sum(counts.bytecodes().total() for counts in self._others)
-
     def take(self) -> Counts:
         """What was counted since the last time."""
         taken, self._counted = self._counted, Counts()

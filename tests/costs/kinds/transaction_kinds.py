@@ -22,13 +22,19 @@ VERSION = 3
 """Of AddPartitionsToTxn and EndTxn: the last one of the first generation (KIP-890 has two)."""
 
 
+CONNECTIONS = 50
+
+
 class Producer:
     """A transactional producer of one topic with one partition."""
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, client: Client, name: str, topic: str | None = None) -> None:
+        """`topic` exists already; None: a topic of the name of the producer is created."""
         self.client = client
         self._name = name
-        client.create_topic(name)
+        self._topic = topic or name
+        if topic is None:
+            client.create_topic(name)
         find_coordinator(client, name, TRANSACTION)
         request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=600_000)
         response = when_available(lambda: client.ask(request, 4), lambda reply: reply.error_code)
@@ -41,7 +47,7 @@ class Producer:
             v3_and_below_transactional_id=self._name,
             v3_and_below_producer_id=self._id,
             v3_and_below_producer_epoch=self._epoch,
-            v3_and_below_topics=[AddPartitionsToTxnTopic(name=self._name, partitions=[0])],
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=self._topic, partitions=[0])],
         )
         return self.client, request, VERSION
 
@@ -54,7 +60,7 @@ class Producer:
             base_sequence=next(self._sequence),
             transactional=True,
         )
-        request = produce_request(self._name, records)
+        request = produce_request(self._topic, records)
         request.transactional_id = self._name
         return self.client, request, PRODUCE_VERSION
 
@@ -74,6 +80,18 @@ def _produce(world: CountedWorld) -> Steps:
     while True:
         (response,) = yield Step([producer.produce()])
         produced(response)
+
+
+def _ended_together(world: CountedWorld) -> Steps:
+    """The transactions of many producers to one partition end in one turn."""
+    world.client().create_topic("txn-many")
+    producers = [Producer(world.client(), f"txn-many-{number}", "txn-many") for number in range(CONNECTIONS)]
+    while True:
+        yield Step([producer.add() for producer in producers], is_counted=False)
+        yield Step([producer.produce() for producer in producers], is_counted=False)
+        responses = yield Step([producer.end() for producer in producers])
+        for response in responses:
+            check(response.error_code, "EndTxn")
 
 
 def _transaction(counted: str) -> Callable[[CountedWorld], Steps]:
@@ -97,4 +115,5 @@ TRANSACTIONS = (
     Kind("Produce 1 record, transactional", PLAIN, _produce),
     Kind("AddPartitionsToTxn", PLAIN, _transaction("add")),
     Kind("EndTxn", PLAIN, _transaction("end")),
+    Kind("EndTxn, 50 connections", PLAIN, _ended_together, requests=CONNECTIONS),
 )

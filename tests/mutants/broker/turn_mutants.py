@@ -60,6 +60,13 @@ TURNS = (
         _TURNS + "test_time_that_passes_for_other_processes_makes_no_connection_wait",
     ),
     Mutant(
+        "time-of-other-processes-counted-for-one-event",
+        "broker/net/reactor.py",
+        "            target.is_suspect = True\n        return True\n",
+        "            target.is_heavy = True\n        return True\n",
+        _TURNS + "test_time_that_passes_for_other_processes_makes_no_connection_wait",
+    ),
+    Mutant(
         "new-connections-served-first",
         "broker/net/channel.py",
         "        self.is_heavy = True  #",

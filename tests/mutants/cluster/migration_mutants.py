@@ -88,7 +88,7 @@ MIGRATION = (
     Mutant(
         "mixed-group-not-levelled",
         "coord/groups/assignors/uniform_mixed.py",
-        "        shares = self._water(topic, sum(map(len, owners.values())))\n",
+        "        shares = self._even_shares(topic, sum(map(len, owners.values())))\n",
         "        shares = {member_id: len(mine) for member_id, mine in owners.items()}\n",
         _AGAINST_KAFKA + "test_mixed_uniform_groups_are_as_even_and_as_sticky_as_kafka_makes_them",
     ),

@@ -141,7 +141,7 @@ COORDINATOR_MOVES: Final = (
     _simulated(
         "offsets-of-a-transaction-lost-at-a-move",
         "broker/coordinators/replay.py",
-        '    coordinator.replay_pending(producer_id, key or b"", value, offset)\n',
+        '    coordinator.replay_pending(producer_id, key or b"", value, at, offset)\n',
         "",
         _GROUPS,
         1,

@@ -89,13 +89,13 @@ GROUPS = (
         "coord/groups/consumer/group.py",
         "                if since is None or epoch < since:\n",
         "                if since is not None and epoch < since:\n",
-        _CONSUMER,
-        _SEEDS,
+        "tests/coord/groups/consumer/test_consumer_offsets.py::TestCommits::"
+        "test_of_an_earlier_epoch_for_what_the_member_has_had_since",
     ),
     Mutant(
         "member-epoch-not-checked",
         "coord/groups/modern/joining.py",
-        "        if epoch < member.epoch and epoch == member.previous_epoch and self._has_no_more_than_given(member)",
+        "        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_only_assigned(member)",
         "        if epoch <= member.epoch",
         "tests/coord/groups/consumer/test_heartbeat.py::TestFencing::test_an_older_epoch_is_fenced",
     ),
@@ -143,7 +143,7 @@ GROUPS = (
         "                self._timers.renew_session(group_id, member, later)\n",
         "                pass\n",
         "tests/coord/groups/consumer/test_heartbeat.py::TestSessions::"
-        "test_a_removal_that_cannot_be_written_is_tried_again",
+        "test_a_member_whose_leave_cannot_be_written_has_a_session_again",
     ),
     Mutant(
         "static-member-replaced-while-it-lives",

@@ -42,7 +42,7 @@ STREAMS = (
     Mutant(
         "epochs-of-others-not-fenced",
         "coord/groups/modern/joining.py",
-        "        if epoch < member.epoch and epoch == member.previous_epoch and self._has_no_more_than_given(member)",
+        "        if epoch < member.epoch and epoch == member.previous_epoch and self._owns_only_assigned(member)",
         "        if epoch < member.epoch",
         _T + "test_heartbeat.py::test_epochs_of_others_are_fenced_and_a_lost_answer_is_repeated",
     ),

@@ -44,7 +44,7 @@ TRANSACTIONS = (
     Mutant(
         "pending-offsets-dropped-at-restart",
         "broker/coordinators/replay.py",
-        '    coordinator.replay_pending(producer_id, key or b"", value, offset)\n',
+        '    coordinator.replay_pending(producer_id, key or b"", value, at, offset)\n',
         "",
         _RUNS,
     ),

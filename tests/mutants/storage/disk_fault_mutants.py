@@ -68,9 +68,8 @@ DISK_FAULTS = (
     Mutant(
         "head-of-a-response-sent-without-its-records",
         "broker/apis/dispatcher.py",
-        '    parts: list[Chunk] = [b""]  # for the header',
-        "    connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id))\n"
-        '    parts: list[Chunk] = [b""]  # for the header',
+        "    is_joined = True\n",
+        "    connection.out.append(_RESPONSE_HEADER.pack(size, correlation_id))\n    is_joined = True\n",
         _KNOWN,
     ),
     Mutant(

@@ -21,6 +21,20 @@ DURABILITY = (
         "directories = [self.directory]",
         _D + "test_flush_makes_every_file_of_the_log_durable",
     ),
+    Mutant(
+        "names-not-synced-by-a-clean-stop-without-new-records",
+        "storage/local_log.py",
+        "        self._dir_version += 1\n        self._changed = True\n",
+        "        self._dir_version += 1\n",
+        _D + "test_clean_stop_makes_names_durable_also_without_new_records",
+    ),
+    Mutant(
+        "unfinished-checkpoint-of-a-new-partition-is-foreign",
+        "storage/directories/foreign.py",
+        '_TEMPORARY.sub("", name) in _FILES',
+        "name.removesuffix(layout.TEMPORARY_SUFFIX) in _FILES",
+        _T + "directories/test_foreign.py::test_a_directory_is_told_by_its_files",
+    ),
     crashes(
         "new-data-directory-not-synced",
         "storage/directories/log_dir.py",
@@ -105,9 +119,9 @@ DURABILITY = (
     ),
     Mutant(
         "truncated-segment-trusted-after-a-crash",
-        "storage/directories/log_dirs.py",
-        "            log.recovery_point = max(0, offset - 1)\n",
-        "            log.recovery_point = offset\n",
+        "storage/recover/truncation.py",
+        "if self.is_full else max(0, self.offset - 1)\n",
+        "if self.is_full else self.offset\n",
         _CHECKPOINTS + "test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end",
     ),
     Mutant(

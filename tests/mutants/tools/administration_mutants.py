@@ -42,7 +42,7 @@ ADMINISTRATION = (
         "coord/groups/coordinator.py",
         "        if not offsets or group_id not in self._groups or not is_plain(value):\n",
         "        if not offsets or not is_plain(value):\n",
-        _OFFSETS + "::test_a_load_that_remembers_groups_and_topics_gives_what_decoding_every_key_gives",
+        _OFFSETS + "::test_an_offset_that_follows_the_removal_of_all_is_kept",
     ),
     Mutant(
         "retention-counts-from-the-commit-of-an-empty-group",

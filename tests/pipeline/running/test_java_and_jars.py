@@ -140,6 +140,18 @@ def test_a_cache_that_cannot_be_written(tmp_path, monkeypatch):
         jar_settings(environment)
 
 
+def test_java_ignores_the_signals_that_stop_a_job():
+    """`timeout` and systemd send SIGTERM to Java too: the job found no Java to stop its queries, and failed."""
+    with ended_if_interrupted():
+        java = java_gateway.Popen(["sh", "-c", "echo ready; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert java.stdout.readline() == b"ready\n"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        java.send_signal(number)
+    assert java.poll() is None
+    java.communicate(b"end\n", timeout=60)
+    assert java.returncode == 0
+
+
 def test_java_ends_if_the_start_of_spark_is_interrupted():
     started = []
 

@@ -42,7 +42,9 @@ class Replayed:
                 continue
             for record in batch.records:
                 if batch.is_transactional:
-                    self.coordinator.replay_pending(batch.producer_id, record.key or b"", record.value, record.offset)
+                    self.coordinator.replay_pending(
+                        batch.producer_id, record.key or b"", record.value, at, record.offset
+                    )
                 else:
                     self.coordinator.replay(record.key or b"", record.value, at, record.offset)
         self._read = len(batches)

@@ -22,6 +22,7 @@ from tests.support.logs.log_driver import (
     open_log,
     restart,
     small_config,
+    truncate,
 )
 
 STEPS = st.lists(
@@ -131,21 +132,6 @@ def test_a_truncation_leaves_what_was_there_before(
     _assert_equal(follower, other.log)
     _assert_equal(kill(follower), other.log)
     _assert_equal(restart(follower), other.log)
-
-
-def truncate(log: Log, offset: int, *, fully: bool = False) -> None:
-    """The steps of a truncation in their order."""
-    truncation = Truncation(log, offset, fully=fully)
-    for wait in truncation.prepare():
-        if wait is not None:
-            wait()
-    truncation.announce()
-    assert log.recovery_point_to_write <= max(0, offset - 1) or log.recovery_point_to_write <= log.log_start_offset
-    renamed = truncation.cut()
-    truncation.sync()
-    truncation.finish()
-    for path in renamed:
-        log.files.unlink(path)
 
 
 def _positions(log: Log) -> list[tuple[int, int]]:

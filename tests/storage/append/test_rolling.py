@@ -9,7 +9,7 @@ from barnabas.storage.files import File, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.segments.segment import Segment, should_roll
 from barnabas.wire.steps import result_of
-from tests.support.logs.log_driver import append, batch_of, kill, open_log, restart, small_config, values_from
+from tests.support.logs.log_driver import append, batch_of, kill, open_log, restart, small_config, truncate, values_from
 
 SIZE = len(batch_of([b"v"]))
 HOUR = 3_600_000
@@ -115,7 +115,7 @@ def test_greatest_timestamp_is_exact_after_any_stop(tmp_path: Path) -> None:
         append(log, batch_of([b"v" * 60], timestamps=[timestamp]))
     for stop in (kill, restart):
         log = stop(log)
-        assert (log.segments.active.max_timestamp, log.segments.active.offset_of_max_timestamp) == (12, 3)
+        assert log.segments.active.max_timestamp == 12
         assert result_of(log.max_timestamp_offset()) == (3, 12, 0)
 
 
@@ -124,7 +124,7 @@ def test_greatest_timestamp_survives_a_truncation(tmp_path: Path) -> None:
     for timestamp in (5, 9, 7, 12, 3, 8, 13, 1):
         append(log, batch_of([b"v" * 60], timestamps=[timestamp]))
     for end, expected in ((7, (6, 13, 0)), (6, (3, 12, 0)), (4, (3, 12, 0)), (3, (1, 9, 0)), (1, (0, 5, 0))):
-        log.truncate_to(end)
+        truncate(log, end)
         assert result_of(log.max_timestamp_offset()) == expected
 
 

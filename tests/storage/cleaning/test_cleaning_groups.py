@@ -15,7 +15,7 @@ from tests.support.logs.cleaning_driver import (
     keys_and_values,
     put,
 )
-from tests.support.logs.log_driver import open_log
+from tests.support.logs.log_driver import open_log, truncate
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_range_of_offsets_limits_a_group(tmp_path: Path) -> None:
     """L7: offsets in an index are relative, and have 31 bits."""
     log = open_log(tmp_path, compacted())
     put(log, (b"a", b"1"))
-    log.truncate_fully_and_start_at(0)
+    truncate(log, 0, fully=True)
     put(log, (b"a", b"1"))
     log.log_end_offset = log.producers.end_offset = 2**31 - 2
     close_segment(log)

@@ -32,6 +32,9 @@ def photos(directory: Path, name: str = "photos-2024") -> Path:
         (("partition.metadata",), True),
         (("partition.metadata.tmp",), True),
         (("leader-epoch-checkpoint",), True),
+        (("leader-epoch-checkpoint.1.tmp",), True),  # a crash before the first rename: the partition was refused
+        (("leader-epoch-checkpoint.x.tmp",), False),
+        (("leader-epoch-checkpoint.1",), False),
         (("00000000000000000000.log", "notes.txt"), True),
         (("00000000000000000005.timeindex",), True),
         (("00000000000000000005.log.deleted",), True),

@@ -9,7 +9,7 @@ import pytest
 from barnabas.storage import layout
 from barnabas.storage.directories.log_dirs import LogDir
 from barnabas.storage.files import UnsyncedFiles
-from tests.support.logs.dirs_driver import CHECKPOINTS, OTHER_ID, append_batches, open_log, opened_dirs
+from tests.support.logs.dirs_driver import CHECKPOINTS, OTHER_ID, append_batches, open_log, opened_dirs, truncate_log
 from tests.support.logs.log_driver import append, batch_of, values_from
 
 
@@ -83,7 +83,7 @@ def test_checkpoint_that_comes_late_does_not_undo_a_later_one(tmp_path: Path) ->
     append(log, batch_of([b"v"] * 5))
     log.flush()
     ((_, late),) = dirs.plan_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
-    dirs.truncate_log("t", 0, 0)
+    truncate_log(dirs, 0)
     late()
     assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == "0\n1\nt 0 0\n"
     dirs.release()
@@ -118,7 +118,7 @@ def test_truncated_segment_is_not_trusted_when_a_new_one_starts_at_its_end(tmp_p
     append_batches(log, 5)
     log.flush()
     append(log, batch_of([b"not synced"]))
-    assert dirs.truncate_log("t", 0, offset)
+    truncate_log(dirs, offset)
     log.roll(0.0)
     assert log.segments.active.base_offset == offset
     assert (tmp_path / layout.RECOVERY_POINT_CHECKPOINT).read_text() == f"0\n1\nt 0 {offset - 1}\n"

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas.storage import layout
 from barnabas.storage.damage import DamagedLog
-from tests.support.logs.dirs_driver import OTHER_ID, append_batches, open_log, opened_dirs
+from tests.support.logs.dirs_driver import OTHER_ID, append_batches, open_log, opened_dirs, truncate_log
 from tests.support.logs.log_driver import append, batch_of, values_from
 
 
@@ -34,8 +34,7 @@ def test_truncated_log_is_not_reported_as_damaged(tmp_path: Path) -> None:
     append_batches(log, 5)
     log.flush()
     dirs.write_checkpoint(layout.RECOVERY_POINT_CHECKPOINT)
-    assert dirs.truncate_log("t", 0, 2)
-    assert not dirs.truncate_log("t", 0, 2)
+    truncate_log(dirs, 2)
     dirs.release()
     again = opened_dirs(tmp_path)
     assert open_log(again).log_end_offset == 2

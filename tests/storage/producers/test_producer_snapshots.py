@@ -23,6 +23,7 @@ from tests.support.logs.log_driver import (
     open_log,
     restart,
     small_config,
+    truncate,
 )
 
 
@@ -68,7 +69,7 @@ def test_any_stop_gives_the_state_of_a_full_replay(
         assert snapshot_fields(log.producers) == full_replay(log)
     starts = [header.base_offset for segment in log.segments for header in segment.scan(0)]
     if starts:
-        log.truncate_to(starts[cut * (len(starts) - 1) // 100])
+        truncate(log, starts[cut * (len(starts) - 1) // 100])
         assert snapshot_fields(log.producers) == full_replay(log)
         assert snapshot_fields(kill(log).producers) == full_replay(log)
 
@@ -79,10 +80,10 @@ def test_snapshot_of_truncated_data_is_not_used(tmp_path: Path) -> None:
     for sequence in range(8):
         send(log, sequence)
     log = restart(log)
-    log.truncate_to(1)
+    truncate(log, 1)
     for sequence in range(0, 10, 2):
         send(log, sequence, 2, producer_id=2)
-    log.truncate_to(9)
+    truncate(log, 9)
     assert snapshot_fields(log.producers) == full_replay(log)
     assert set(log.producers.producers) == {1, 2}
 

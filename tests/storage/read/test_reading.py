@@ -9,7 +9,7 @@ import pytest
 from barnabas.storage.log import Log
 from barnabas.wire.batches.records import HEADER, iter_batches
 from barnabas.wire.errors import ErrorCode, KafkaError
-from tests.support.logs.log_driver import append, batch_of, open_log, restart, small_config, values_from
+from tests.support.logs.log_driver import append, batch_of, open_log, restart, small_config, truncate, values_from
 
 SIZE = len(batch_of([b"v" * 20]))
 
@@ -82,7 +82,7 @@ def test_reader_that_follows_the_end_sees_each_append(tmp_path: Path) -> None:
 
 def test_reader_at_the_end_is_not_misled_by_a_truncation(log: Log) -> None:
     assert values_from(log, 19) == [(19, b"v" * 20)]
-    log.truncate_to(17)
+    truncate(log, 17)
     for value in (b"new17", b"new18", b"longer than it was before 19", b"new20"):
         append(log, batch_of([value]))
     assert values_from(log, 20) == [(20, b"new20")]
@@ -94,12 +94,12 @@ def test_reader_at_the_end_does_not_take_records_for_a_batch(tmp_path: Path) -> 
     for _ in range(4):
         append(log, batch_of([b"v" * 20]))
     assert len(values_from(log, 3)) == 1
-    log.truncate_to(1)
+    truncate(log, 1)
     fake = HEADER.pack(4, 49, 0, 2, 0, 0, 0, 0, 0, -1, -1, -1, 1)
     append(log, batch_of([b"x" * (3 * SIZE - len(batch_of([b"y" * 100])) + 100) + fake]))
     stored = Path(log.segments.active.stem + ".log").read_bytes()
     value = stored.index(fake) - 4 * SIZE
-    log.truncate_to(1)
+    truncate(log, 1)
     append(log, batch_of([b"x" * (3 * SIZE - len(batch_of([b"y" * 100])) + 100 - value) + fake]))
     assert Path(log.segments.active.stem + ".log").read_bytes().index(fake) == 4 * SIZE
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_slice_outlives_the_deletion_of_its_segment(log: Log) -> None:
     read = log.read(0, 1 << 20, limit_offset=20, min_one_batch=True)
     assert read.slice is not None
     expected = read.slice.read()
-    log.truncate_fully_and_start_at(100)
+    truncate(log, 100, fully=True)
     append(log, batch_of([b"after"]))
     assert read.slice.read() == expected
     assert values_from(log, 100) == [(100, b"after")]

@@ -29,6 +29,7 @@ from tests.support.logs.log_driver import (
     open_log,
     restart,
     small_config,
+    truncate,
     values_from,
 )
 from tests.support.volume import first_seed
@@ -267,7 +268,7 @@ def test_older_write_of_the_leader_epochs_does_not_replace_a_newer_one(tmp_path:
     jobs = [log.start_flush()]
     append(log, batch_of([b"v"]), leader_epoch=9)
     jobs.append(log.start_flush())
-    log.truncate_to(log.log_end_offset - 1)
+    truncate(log, log.log_end_offset - 1)
     after = Path(log.directory, "leader-epoch-checkpoint").read_bytes()
     for job in reversed(jobs):
         assert job is not None
@@ -310,7 +311,7 @@ def test_leader_epochs_are_truncated_with_the_log(tmp_path: Path) -> None:
     """R2."""
     log = filled_log(tmp_path)
     start_of_last = log.leader_epochs.entries()[-1][1]
-    log.truncate_to(start_of_last)
+    truncate(log, start_of_last)
     assert log.end_offset_for_epoch(2) == (-1, -1)
     assert log.end_offset_for_epoch(1) == (1, start_of_last)
     assert restart(log).leader_epochs.entries() == log.leader_epochs.entries()
@@ -357,7 +358,7 @@ def test_flush_that_a_truncation_overtook_moves_nothing(tmp_path: Path) -> None:
     job = log.start_flush()
     assert job is not None
     job.run()
-    log.truncate_to(log.segments.active.base_offset)
+    truncate(log, log.segments.active.base_offset)
     append(log, batch_of([b"new"] * 9))
     log.finish_flush(job)
     assert log.recovery_point == 0
@@ -414,7 +415,7 @@ def test_aborted_transactions_are_those_that_overlap_the_range(tmp_path: Path) -
         for end in range(start + 1, 13):
             touched = [entry.producer_id for entry in log.aborted_transactions(start, end)]
             assert touched == [at for at in range(4) if 3 * at < end and 3 * at + 2 >= start]
-    log.truncate_to(6)
+    truncate(log, 6)
     assert [entry.producer_id for entry in log.aborted_transactions(0, 12)] == [0, 1]
     assert [entry.producer_id for entry in restart(log).aborted_transactions(0, 12)] == [0, 1]
 

@@ -9,7 +9,7 @@ from barnabas.storage import layout
 from barnabas.storage.directories.log_dirs import LogDirs
 from barnabas.storage.files import UnsyncedFiles
 from barnabas.storage.log import Log
-from tests.support.logs.log_driver import TOPIC_ID, append, batch_of, small_config
+from tests.support.logs.log_driver import TOPIC_ID, append, batch_of, small_config, truncate
 
 CHECKPOINTS = (layout.RECOVERY_POINT_CHECKPOINT, layout.LOG_START_CHECKPOINT, layout.REPLICATION_CHECKPOINT)
 OTHER_ID = bytes(reversed(range(16)))
@@ -31,6 +31,11 @@ def opened_dirs(*paths: Path, ids: itertools.count[int] | None = None) -> LogDir
     dirs = log_dirs(*paths, ids=ids)
     dirs.open(1)
     return dirs
+
+
+def truncate_log(dirs: LogDirs, offset: int) -> None:
+    """Truncate the log t-0, with the checkpoint of the recovery points as a fetcher writes it."""
+    truncate(dirs.logs["t", 0], offset, write_checkpoint=lambda: dirs.write_checkpoint(CHECKPOINTS[0]))
 
 
 def append_batches(log: Log, count: int) -> None:

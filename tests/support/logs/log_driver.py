@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from hypothesis import settings
@@ -11,7 +11,7 @@ from barnabas.storage.append.offset_assignment import AppendInfo
 from barnabas.storage.files import Files, UnsyncedFiles
 from barnabas.storage.log import Log
 from barnabas.storage.log_config import LogConfig
-from barnabas.storage.log_state import LogState
+from barnabas.storage.recover.truncation import Truncation
 from barnabas.wire.batches.records import BatchBuilder, Record, end_txn_marker, iter_batches, iter_records
 from tests.support.volume import how_many
 
@@ -123,6 +123,25 @@ def _open_again(log: Log, *, clean_shutdown: bool, **options: object) -> Log:
     )
 
 
+def truncate(
+    log: Log, offset: int, *, fully: bool = False, write_checkpoint: Callable[[], object] = lambda: None
+) -> list[str]:
+    """The steps of a truncation in their order, as a fetcher does them; the renamed files, which stay."""
+    if offset >= log.log_end_offset and not fully:
+        return []
+    truncation = Truncation(log, offset, fully=fully)
+    for wait in truncation.prepare():
+        if wait is not None:
+            wait()
+    truncation.announce()
+    assert log.recovery_point_to_write <= max(0, offset - 1) or log.recovery_point_to_write <= log.log_start_offset
+    write_checkpoint()
+    renamed = truncation.cut()
+    truncation.sync()
+    truncation.finish()
+    return renamed
+
+
 def records_from(log: Log, offset: int, *, max_bytes: int = 1 << 20, limit: int | None = None) -> list[Record]:
     """All records from `offset` on, read in as many reads as a consumer would need."""
     limit = log.log_end_offset if limit is None else limit
@@ -143,14 +162,3 @@ def records_from(log: Log, offset: int, *, max_bytes: int = 1 << 20, limit: int 
 def values_from(log: Log, offset: int, **options: int) -> list[tuple[int, bytes | None]]:
     """(offset, value) of all records from `offset` on."""
     return [(record.offset, record.value) for record in records_from(log, offset, **options)]
-
-
-def copy_log(log: Log, to: Path | str) -> Log:
-    """A log object (not loaded) over a copy of the directory."""
-    target = f"{to}/t-0"
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(log.directory, target)
-    state = LogState(log.files, target, log.config, log.topic_id)
-    state.recovery_point = log.recovery_point
-    state.log_start_offset = log.log_start_offset
-    return Log(log.topic, log.partition, state)

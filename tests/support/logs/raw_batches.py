@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from barnabas.wire.batches.compression import compress
 from barnabas.wire.batches.crc import crc32c
-from barnabas.wire.batches.records import CRC_START, HEADER, HEADER_SIZE, BatchBuilder
+from barnabas.wire.batches.records import CRC_START, HEADER, HEADER_SIZE
 from barnabas.wire.varint import encode_varint
 
 BASE_MS = 1_000
@@ -46,14 +46,6 @@ def record(
 
 def _field(content: bytes | None) -> bytes:
     return encode_varint(-1) if content is None else encode_varint(len(content)) + content
-
-
-def body_of(*values: bytes, key: bytes | None = None, base_ms: int = BASE_MS) -> bytes:
-    """The uncompressed records with these values."""
-    builder = BatchBuilder()
-    for value in values:
-        builder.append(base_ms, key, value)
-    return bytes(builder.build())[HEADER_SIZE:]
 
 
 def bomb(codec: int, count: int, *, key: bytes | None = b"", base_ms: int = BASE_MS, rest: bytes = b"") -> bytes:

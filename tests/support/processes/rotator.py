@@ -2,8 +2,8 @@
 
 The new certificate has a new key and the same CA. It comes by turns as a changed file and by the dynamic config
 `ssl.keystore.location`, as far as the broker has both. A rotation counts when a new connection is shown the new
-certificate. Rotated is the broker that was taken last, since a test uses that one. A test may stop it at any time: a
-rotation in progress is not counted.
+certificate. Of several brokers the one that was taken last is rotated, since the test uses it. A test may stop it at
+any time: a rotation in progress is not counted.
 """
 
 from __future__ import annotations

@@ -110,12 +110,12 @@ async def test_a_client_that_resets_its_connection_is_no_failure(caplog: pytest.
 
 
 @pytest.mark.trio
-@pytest.mark.parametrize("size", [10, http_server.STRANGER_BYTES, http_server.MAX_BODY_BYTES])
+@pytest.mark.parametrize("size", [10, http_server.UNAUTHORIZED_BYTES, http_server.MAX_BODY_BYTES])
 async def test_a_body_is_not_kept_for_who_has_no_token(size: int) -> None:
     handler = Asked()
     head = f"POST /x HTTP/1.1\r\nHost: b\r\nAuthorization: Bearer guess\r\nContent-Length: {size}\r\n\r\n".encode()
     async with listening(handler) as address, await trio.open_tcp_stream(*address) as stream:
-        await stream.send_all(head + b"x" * min(size, http_server.STRANGER_BYTES + 1))
+        await stream.send_all(head + b"x" * min(size, http_server.UNAUTHORIZED_BYTES + 1))
         assert (await stream.receive_some()).startswith(b"HTTP/1.1 401 ")
     assert handler.count == 0
 
@@ -123,7 +123,7 @@ async def test_a_body_is_not_kept_for_who_has_no_token(size: int) -> None:
 @pytest.mark.trio
 async def test_strangers_lose_their_place_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as are served at a time send nothing; the next one is answered when their time is over."""
-    monkeypatch.setattr(http_server, "STRANGER_S", 0.05)
+    monkeypatch.setattr(http_server, "FIRST_REQUEST_S", 0.05)
     monkeypatch.setattr(http_server, "MAX_CONNECTIONS", 2)
     handler = Asked()
     handler.may_answer.set()
@@ -138,7 +138,7 @@ async def test_strangers_lose_their_place_to_others(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.trio
 async def test_a_connection_that_has_shown_the_token_may_be_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_server, "STRANGER_S", 0.05)
+    monkeypatch.setattr(http_server, "FIRST_REQUEST_S", 0.05)
     handler = Asked()
     handler.may_answer.set()
     async with listening(handler) as address, await trio.open_tcp_stream(*address) as stream:

@@ -23,6 +23,7 @@ from barnabas.cli.options.parameters import cluster_options, yes_option
 from barnabas.client.admin.acls import Acl, create_acls, delete_acls, exactly, list_acls
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
+from barnabas.terminal.plural import plural
 from barnabas.terminal.question import ask
 
 
@@ -108,6 +109,6 @@ def remove(dry_run: bool, yes: bool, cluster: Cluster, **options: Any) -> None:
             click.echo(f"would be removed: {sentence(acl)}")
         return
     some = "; ".join(map(sentence, acls[:3])) + ("; ..." if len(acls) > 3 else "")
-    ask(f"Remove {len(acls)} ACL{'s'[: len(acls) != 1]} ({some})?", yes)
+    ask(f"Remove {len(acls)} {plural('ACL', len(acls))} ({some})?", yes)
     for acl in delete_acls(cluster, map(exactly, acls)):
         click.echo(f"removed: {sentence(acl)}")

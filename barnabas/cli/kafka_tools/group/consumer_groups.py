@@ -145,14 +145,13 @@ def _one_action(options: Options) -> None:
 
 
 def _validate(regex: str) -> int:
-    import re2
+    from barnabas.coord.re2_patterns import compile_re2
 
     try:
-        re2.compile(regex)
+        compile_re2(regex)
         print(f"The regular expression `{regex}` is valid.")
-    except re2.error as error:
-        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
-        print(f"The regular expression `{regex}` is invalid: {reason}.")
+    except ValueError as error:
+        print(f"The regular expression `{regex}` is invalid: {error}.")
     return 0
 
 

@@ -67,6 +67,11 @@ class Decoder:
         if self._schema:
             schemas.named(name, self._schema)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process gets the schema that is used, and no other."""
+        format_ = f"{self.format}:{self._schema}" if self._schema else self.format
+        return Decoder, (format_, self._schemas.only(self._schema))
+
     def content(self, data: bytes | None, size: int | None = None) -> Content:
         """What the bytes mean; `size` is the full size if they were cut. Never fails."""
         if data is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections import OrderedDict
+from functools import lru_cache
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ class HttpRegistry:
     """The registry at an address; a user and a password may be in it. ValueError if it is no address."""
 
     def __init__(self, url: str) -> None:
+        self._address = url
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"the address of a Schema Registry is http://HOST:PORT, not {url!r}")
@@ -47,6 +49,10 @@ class HttpRegistry:
         self._kept: OrderedDict[int, Kept] = OrderedDict()
         self._failed: dict[int, tuple[float, str]] = {}
         self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process keeps the schemas that it has read itself."""
+        return _registry, (self._address,)
 
     def schema(self, schema_id: int) -> Kept:
         """The kind (AVRO, PROTOBUF or JSON) and the schema. ValueError with a sentence."""
@@ -120,3 +126,8 @@ class HttpRegistry:
         if len(body) > MAX_ANSWER_BYTES or not isinstance(answer, dict):
             raise ValueError(f"the Schema Registry's answer for {path} is no JSON object")
         return answer
+
+
+@lru_cache(4)
+def _registry(url: str) -> HttpRegistry:
+    return HttpRegistry(url)

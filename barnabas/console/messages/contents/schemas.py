@@ -7,7 +7,9 @@ the schema as four bytes, for Protobuf also the indexes of the message) is decod
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,6 +39,8 @@ class NamedSchema:
     source: str
     schema: AvroSchema | ProtobufSchema
     messages: tuple[str, ...] = ()
+    parsed_from: tuple[str, bytes] = ("", b"")
+    """The kind and the bytes that it was added with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,19 @@ class Schemas:
         self.registry = registry
         self._by_name: dict[str, NamedSchema] = {}
         self._lock = Lock()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Another process parses the schemas itself."""
+        return _restored, (self.registry, [(each.name, *each.parsed_from, each.source) for each in self.list()])
+
+    def only(self, text: str) -> Schemas:
+        """The registry, and of the schemas only `NAME` or `NAME#MESSAGE`, if there is one."""
+        chosen = Schemas(self.registry)
+        with self._lock:
+            schema = self._by_name.get(text.partition("#")[0])
+        if schema is not None:
+            chosen._by_name[schema.name] = schema
+        return chosen
 
     def list(self) -> list[NamedSchema]:
         """All schemas, by name."""
@@ -177,11 +194,19 @@ class Schemas:
         return encoded
 
 
+def _restored(registry: Registry | None, added: Sequence[tuple[str, str, bytes, str]]) -> Schemas:
+    schemas = Schemas(registry)
+    for each in added:
+        schema = _parsed_once(*each)
+        schemas._by_name[schema.name] = schema
+    return schemas
+
+
 def _parsed(name: str, kind: str, data: bytes, source: str) -> NamedSchema:
     if kind == "avro":
         from barnabas.console.messages.contents.avro import AvroSchema
 
-        return NamedSchema(name, "avro", source, AvroSchema(_decoded(data)))
+        return NamedSchema(name, "avro", source, AvroSchema(_decoded(data)), parsed_from=(kind, data))
     from barnabas.console.messages.contents.protobuf import ProtobufSchema
 
     if kind == "protobuf":
@@ -190,7 +215,10 @@ def _parsed(name: str, kind: str, data: bytes, source: str) -> NamedSchema:
         schema = ProtobufSchema.from_descriptor_set(data)
     else:
         raise ValueError(f"there is no kind of schema {kind!r}; there are avro, protobuf and descriptor-set")
-    return NamedSchema(name, "protobuf", source, schema, tuple(schema.types))
+    return NamedSchema(name, "protobuf", source, schema, tuple(schema.types), (kind, data))
+
+
+_parsed_once = lru_cache(16)(_parsed)
 
 
 def _decoded(data: bytes) -> str:

@@ -123,7 +123,7 @@ class AclForm:
             )
         name = CLUSTER_NAME if self.resource_type == "CLUSTER" else self.name
         if not name:
-            raise BadInput("name: which one? * is every one")
+            raise BadInput("name: give a name, or * for all names")
         who = principal(self.principal)
         return Acl(self.resource_type, name, self.pattern, who, self.host, self.operation, self.permission)
 
@@ -188,7 +188,7 @@ def may(cluster: Cluster, call: Call, query: MayQuery) -> MayView:
         raise BadInput(f"operation: there is no {query.operation} on {query.resource_type}; there are {known}")
     name = CLUSTER_NAME if query.resource_type == "CLUSTER" else query.name
     if not name:
-        raise BadInput("name: of which one?")
+        raise BadInput("name: give the name of the resource")
     try:
         ip_address(query.host)
     except ValueError:

@@ -21,6 +21,7 @@ from barnabas.console.failures import Refused
 from barnabas.console.resources import Done, action, resource
 from barnabas.console.screens.groups.one import busy, viewed
 from barnabas.console.values import BadInput
+from barnabas.terminal.plural import plural
 
 Where = Literal["", "earliest", "latest", "time", "offset", "shift", "group"]
 
@@ -179,7 +180,7 @@ def move(cluster: Cluster, call: Call, form: MoveOffsets) -> Done:
     if reason:
         raise Refused(HTTPStatus.CONFLICT, reason)
     move_group(cluster, form.group, offsets, is_share=kind == "share")
-    count = f"{len(offsets)} offset{'s'[: len(offsets) != 1]}"
+    count = f"{len(offsets)} {plural('offset', len(offsets))}"
     return Done(f"{count} of group {form.group} {'was' if len(offsets) == 1 else 'were'} set.", _page(form.group))
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import ClientError, NotFound
-from barnabas.client.groups.consumer_groups import delete_group
+from barnabas.client.groups.consumer_groups import delete_group as delete
 from barnabas.client.groups.lags import Lag, lags_of, total_lag
 from barnabas.client.groups.share_states import share_states
 from barnabas.client.groups.streams import describe_streams
@@ -25,6 +25,7 @@ from barnabas.console.pages import number
 from barnabas.console.resources import Done, action, resource, stream
 from barnabas.console.screens.figures import samples
 from barnabas.console.tables import Page, TableQuery, paged
+from barnabas.terminal.plural import plural
 from barnabas.wire.errors import KafkaError
 
 LINES = 8
@@ -198,7 +199,7 @@ def busy(view: GroupView) -> str:
     named = [f"{member.client_id or 'without a client id'} at {member.client_host}" for member in view.members[:3]]
     others = len(view.members) - len(named)
     also = f" and {others} more" if others else ""
-    count = f"{len(view.members)} member{'s'[: len(view.members) != 1]}"
+    count = f"{len(view.members)} {plural('member', len(view.members))}"
     return f"Group {view.group_id} has {count}: {', '.join(named)}{also}. Stop them first."
 
 
@@ -313,7 +314,7 @@ class DeleteGroup:
 
 
 @action("/groups/{group}/delete", summary="Delete a group without members, with its offsets.")
-def delete(cluster: Cluster, form: DeleteGroup) -> Done:
+def delete_group(cluster: Cluster, form: DeleteGroup) -> Done:
     """The broker refuses a group with members."""
-    delete_group(cluster, form.group)
+    delete(cluster, form.group)
     return Done(f"Group {form.group} was deleted.", "/groups")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from http import HTTPStatus
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +11,7 @@ from barnabas.client.admin.topics import list_topics
 from barnabas.client.cluster import Cluster
 from barnabas.client.offsets import end_offsets, start_offsets
 from barnabas.console.console import Call
-from barnabas.console.failures import Refused
+from barnabas.console.failures import unless_unreachable
 from barnabas.console.messages.contents.formats import FORMATS
 from barnabas.console.messages.pages import Page, read_page
 from barnabas.console.messages.starts import NEWEST, format_positions, start_positions
@@ -29,6 +28,7 @@ from barnabas.console.screens.messages.views import (
     page_request,
     positions_of,
     query_span,
+    read_here,
     row_view,
     schemas_of,
     without_positions,
@@ -39,6 +39,9 @@ from barnabas.console.tables import TableQuery, paged
 from barnabas.console.values import BadInput
 
 # --- the topics to choose from
+
+
+_Offsets = dict[tuple[str, int], int]
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,8 @@ class Choice:
     topics: TablePage[ReadableTopic]
     hidden: int
     """Internal topics that are not shown."""
+    unknown: str = ""
+    """Why the records are not known."""
 
 
 @resource("/messages", template="messages/choose.html", summary="The topics whose messages can be read.")
@@ -78,12 +83,17 @@ def choose_topic(cluster: Cluster, query: ChooseQuery) -> Choice:
     rows = [ReadableTopic(topic.name or "", len(topic.partitions)) for topic in chosen]
     page = paged(rows, query, columns=("name", "partitions"), search=lambda row: row.name, sort="name")
     named = [(row.name, index) for row in page.rows for index in led[row.name]]
-    starts, ends = start_offsets(cluster, named), end_offsets(cluster, named)
+
+    def ask() -> tuple[_Offsets, _Offsets]:
+        return start_offsets(cluster, named), end_offsets(cluster, named)
+
+    nothing: tuple[_Offsets, _Offsets] = ({}, {})
+    (starts, ends), unknown = unless_unreachable(cluster, ask, nothing)
     counts: dict[str, int] = {}
     for (name, index), end in ends.items():
         counts[name] = counts.get(name, 0) + end - starts[name, index]
     counted = page.map(lambda row: ReadableTopic(row.name, row.partitions, counts.get(row.name)))
-    return Choice(counted, len(described) - len(chosen))
+    return Choice(counted, len(described) - len(chosen), unknown)
 
 
 # --- a page of records
@@ -132,11 +142,31 @@ class Messages:
     """Offsets behind the last stable offset: of open transactions, and all that follows them."""
     partitions: int
     formats: list[str]
+    problem: str = ""
+    """What is wrong with the criteria, on a page."""
 
 
-@resource("/messages/{topic}", template="messages/messages.html", summary="A page of a topic's records.")
+@resource(
+    "/messages/{topic}",
+    template="messages/messages.html",
+    summary="A page of a topic's records.",
+    ends_with_client=True,
+)
 def page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Messages:
-    """Search with `seconds` as the limit of time; `on` goes on behind what was searched."""
+    """Search with `seconds` as the limit of time; `on` goes on behind what was searched.
+
+    A page with wrong criteria has the form with them, to be put right.
+    """
+    try:
+        return _page_of_messages(cluster, query, call)
+    except BadInput as error:
+        if not call.is_page:
+            raise
+        plain = MessagesQuery(topic=query.topic, limit=query.limit)
+        return replace(_page_of_messages(cluster, plain, call), records=[], problem=str(error), older="", newer="")
+
+
+def _page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Messages:
     schemas = schemas_of(call)
     decoders = Decoders.of(schemas, query.key_format, query.value_format)
     matcher = matcher_of(query, decoders, schemas)
@@ -151,13 +181,12 @@ def page_of_messages(cluster: Cluster, query: MessagesQuery, call: Call) -> Mess
         with wrong_input("at"):
             positions = start_positions(cluster, query.topic, span, query.start, query.at)
     request = page_request(query, positions, query.limit, query.seconds, backwards=backwards)
+    page: Page
     if matcher.selects:
-        with call.console.messages.search() as is_free:
-            if not is_free:
-                raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many searches are running: try again in a moment")
-            page = read_page(cluster, span, request, matcher)
+        processes = call.console.messages.processes
+        page = processes.result(call.session, read_page, span, request, matcher, is_unwanted=call.is_gone)
     else:
-        page = read_page(cluster, span, request, matcher)
+        page = read_here(call, cluster, read_page, span, request, matcher)
     links = _Links(query, page, backwards)
     return Messages(
         query.topic,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -11,7 +12,7 @@ import msgspec
 from barnabas.client.cluster import Cluster
 from barnabas.console.console import Call
 from barnabas.console.failures import answer
-from barnabas.console.messages.exports import MEDIA_TYPES, Contents, exported, writer_of
+from barnabas.console.messages.exports import MEDIA_TYPES, Contents, check_format, exported, watched
 from barnabas.console.messages.starts import NEWEST, OLDEST, Span, start_positions
 from barnabas.console.resources import Download, download, resource
 from barnabas.console.screens.messages.views import (
@@ -51,7 +52,7 @@ def export_records(cluster: Cluster, query: ExportQuery, call: Call) -> Iterator
     decoders = Decoders.of(schemas, query.key_format, query.value_format)
     matcher = matcher_of(query, decoders, schemas)
     with wrong_input("format"):
-        writer = writer_of(query.format, Contents(decoders.key, decoders.value, query.exact))
+        check_format(query.format)
     span = query_span(cluster, query)
     if query.after:
         positions = positions_of(query.after, "after")
@@ -65,9 +66,15 @@ def export_records(cluster: Cluster, query: ExportQuery, call: Call) -> Iterator
         span = Span(span.first, ends, span.stable)
     progress = call.console.messages.exports.begin(call.session.user, query.id)
     request = page_request(query, positions, query.limit, 1.0, backwards=False)
+    started = span.clamped(positions)
+    progress.total = sum(span.end[partition] - position for partition, position in started.items())
     yield Download(f"{query.topic}.{query.format}", MEDIA_TYPES[query.format])
+    contents = Contents(decoders.key, decoders.value, query.exact)
+    processes = call.console.messages.processes
+    pieces = processes.steps(call.session, exported, span, request, matcher, query.format, contents)
     try:
-        yield from exported(cluster, span, request, matcher, writer, progress)
+        with closing(pieces):
+            yield from watched(pieces, progress)
     except Exception as error:
         progress.failure = "stopped" if progress.is_stopped else answer(error).text
         raise

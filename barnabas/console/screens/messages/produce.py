@@ -9,6 +9,7 @@ import msgspec
 
 from barnabas.client.cluster import Cluster
 from barnabas.console.console import Call
+from barnabas.console.messages.one_record import read_record
 from barnabas.console.messages.producing import (
     MOST_COPIES,
     WRITABLE,
@@ -23,8 +24,8 @@ from barnabas.console.messages.producing import (
 from barnabas.console.messages.starts import parse_time
 from barnabas.console.pages import part
 from barnabas.console.resources import Done, action, resource
-from barnabas.console.screens.messages.records import parse_place, read_record
-from barnabas.console.screens.messages.views import Text, formats_of, schemas_of, wrong_input
+from barnabas.console.screens.messages.records import parse_place
+from barnabas.console.screens.messages.views import Text, formats_of, read_here, schemas_of, wrong_input
 from barnabas.console.values import BadInput
 
 MOST_EDITED_BYTES = 1024 * 1024
@@ -66,7 +67,7 @@ def new_record(cluster: Cluster, query: NewRecordQuery, call: Call) -> NewRecord
         return NewRecord(query.topic, partitions, empty, value, "", None, formats, "")
     with wrong_input("copy"):
         partition, offset = parse_place(query.copy)
-    record, _ = read_record(cluster, query.topic, partition, offset)
+    record, _ = read_here(call, cluster, read_record, query.topic, partition, offset)
     if max(record.key_size, record.value_size) > MOST_EDITED_BYTES:
         size = max(record.key_size, record.value_size)
         raise BadInput(

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import msgspec
 
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import NotFound
+from barnabas.client.errors import ResponseTooLarge
 from barnabas.client.records.record_json import MAX_INT64
 from barnabas.console.console import Call
 from barnabas.console.messages.comparing import Comparison, compared
-from barnabas.console.messages.contents.formats import FORMATS, GUESS, Decoder, hex_dump
-from barnabas.console.messages.criteria import Criteria, Matcher
-from barnabas.console.messages.found_records import FoundRecord
-from barnabas.console.messages.pages import PageRequest, read_page
+from barnabas.console.messages.contents.formats import FORMATS, GUESS, Decoder
+from barnabas.console.messages.one_record import Part, Side, read_part, read_pieces, read_record
+from barnabas.console.messages.pages import LARGEST_ANSWER_BYTES
 from barnabas.console.messages.snippets import Snippet, snippets
-from barnabas.console.messages.starts import Span, partitions_of, read_span
 from barnabas.console.pages import link, part, visible
 from barnabas.console.resources import Download, download, resource
 from barnabas.console.screens.messages.views import (
@@ -29,6 +27,7 @@ from barnabas.console.screens.messages.views import (
     RecordView,
     Text,
     formats_of,
+    read_here,
     schemas_of,
     whole_view,
     wrong_input,
@@ -36,11 +35,10 @@ from barnabas.console.screens.messages.views import (
 
 SHOWN_CHARACTERS = 64 * 1024
 """Of a key or value on a page; the rest is loaded on demand."""
-RAW_PIECE = 1024 * 1024
 
 Partition = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=MAX_INT64)]
-Side = Literal["key", "value"]
+SideName = Literal["key", "value"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,33 +67,14 @@ class OneRecord:
     formats: list[str]
 
 
-def read_record(
-    cluster: Cluster, topic: str, partition: int, offset: int, *, is_whole: bool = False
-) -> tuple[FoundRecord, Span]:
-    """A record, and the offsets of its partition. NotFound if there is none."""
-    span = read_span(cluster, topic, partitions_of(cluster, topic, [partition]), committed_only=False)
-    first, end = span.first[partition], span.end[partition]
-    if not first <= offset < end:
-        has = f"it has {first} to {end - 1}" if end > first else "it is empty"
-        raise NotFound(f"there is no offset {offset} in {topic}-{partition}; {has}")
-    narrow = Span({partition: offset}, {partition: offset + 1}, span.stable)
-    request = PageRequest(topic, {partition: offset}, 1, backwards=False, shows_control=True, is_whole=is_whole)
-    records = read_page(cluster, narrow, request, Matcher(Criteria())).records
-    if not records:
-        raise NotFound(f"there is no record at offset {offset} of {topic}-{partition} any more: it was compacted away")
-    return records[0], span
-
-
 @resource("/messages/{topic}/{partition}/{offset}", template="messages/record.html", summary="One record.")
 def one_record(cluster: Cluster, query: RecordQuery, call: Call) -> OneRecord:
     """Long texts are cut: `part` has the rest."""
     schemas = schemas_of(call)
     decoders = Decoders.of(schemas, query.key_format, query.value_format)
-    record, span = read_record(cluster, query.topic, query.partition, query.offset)
+    record, span = read_here(call, cluster, read_record, query.topic, query.partition, query.offset)
     settings = call.settings
-    host = settings.host if ":" not in settings.host else f"[{settings.host}]"
-    scheme = "https" if settings.certificate else "http"
-    made = snippets(record, query.topic, settings.bootstrap, f"{scheme}://{host}:{settings.port}", settings.properties)
+    made = snippets(record, query.topic, settings.bootstrap, call.origin, settings.properties)
     return OneRecord(
         query.topic,
         _shortened(whole_view(record, decoders)),
@@ -130,50 +109,21 @@ def _short(content: ContentView) -> ContentView:
 class PartQuery(RecordQuery):
     """A part of a key or value: `at` counts characters of the decoded form, bytes of text and hex."""
 
-    side: Side = "value"
+    side: SideName = "value"
     form: Literal["decoded", "text", "hex"] = "decoded"
     at: Annotated[int, msgspec.Meta(ge=0)] = 0
     length: Annotated[int, msgspec.Meta(ge=1, le=1024 * 1024)] = 256 * 1024
 
 
-@dataclass(frozen=True)
-class Part:
-    """Text to show, and where it goes on; -1 at the end. Characters that cannot be seen are escapes."""
-
-    text: str
-    next: int
-    size: int
-
-
 @resource("/messages/{topic}/{partition}/{offset}/part", summary="A part of a large key or value, as text.")
 def part_of_record(cluster: Cluster, query: PartQuery, call: Call) -> Part:
-    """The record is read again: the console keeps nothing."""
-    record, _ = read_record(cluster, query.topic, query.partition, query.offset, is_whole=True)
-    data = (record.key if query.side == "key" else record.value) or b""
-    end = query.at + query.length
-    if query.form == "decoded":
-        with wrong_input("value_format"):
-            decoder = Decoder(query.key_format if query.side == "key" else query.value_format, schemas_of(call))
-        content = decoder.content(data)
-        if content.format not in ("text", "hex"):
-            return Part(
-                visible(content.text[query.at : end]), end if end < len(content.text) else -1, len(content.text)
-            )
-    if query.form == "hex" or not _is_text(data):
-        return Part(hex_dump(data[query.at : end], query.at), end if end < len(data) else -1, len(data))
-    text, end = _text_part(data, query.at, end)
-    return Part(visible(text), end if end < len(data) else -1, len(data))
-
-
-def _is_text(data: bytes) -> bool:
-    return b"\0" not in data[:1024]
-
-
-def _text_part(data: bytes, at: int, end: int) -> tuple[str, int]:
-    """The text of a range, and where it ends: a character that is cut in two belongs to the next part."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    text = decoder.decode(data[at:end], final=end >= len(data))
-    return text, min(end, len(data)) - len(decoder.getstate()[0])
+    """The record is read again: the console keeps nothing. Characters that cannot be seen are escapes."""
+    is_key = query.side == "key"
+    with wrong_input("key_format" if is_key else "value_format"):
+        decoder = Decoder((query.key_format if is_key else query.value_format) or GUESS, schemas_of(call))
+    side = Side(query.topic, query.partition, query.offset, is_key)
+    read: Part = read_here(call, cluster, read_part, side, query.form, decoder, query.at, query.at + query.length)
+    return replace(read, text=visible(read.text))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,17 +133,26 @@ class RawQuery:
     topic: str
     partition: Partition
     offset: Offset
-    side: Side = "value"
+    side: SideName = "value"
 
 
 @download("/messages/{topic}/{partition}/{offset}/raw", summary="The bytes of a key or value.")
-def raw_bytes(cluster: Cluster, query: RawQuery) -> Iterator[Download | bytes]:
+def raw_bytes(cluster: Cluster, query: RawQuery, call: Call) -> Iterator[Download | bytes]:
     """As they are stored; null is no bytes."""
-    record, _ = read_record(cluster, query.topic, query.partition, query.offset, is_whole=True)
-    data = (record.key if query.side == "key" else record.value) or b""
-    yield Download(f"{query.topic}-{query.partition}-{query.offset}.{query.side}", "application/octet-stream")
-    for at in range(0, len(data), RAW_PIECE):
-        yield data[at : at + RAW_PIECE]
+    side = Side(query.topic, query.partition, query.offset, query.side == "key")
+    described = Download(f"{query.topic}-{query.partition}-{query.offset}.{query.side}", "application/octet-stream")
+    try:
+        with cluster.limited_to(LARGEST_ANSWER_BYTES):
+            pieces = list(read_pieces(cluster, side))
+    except ResponseTooLarge:
+        with closing(call.console.messages.processes.steps(call.session, read_pieces, side)) as steps:
+            first = next(steps)
+            yield described
+            yield first
+            yield from steps
+    else:
+        yield described
+        yield from pieces
 
 
 # --- two records
@@ -234,7 +193,8 @@ def compare_records(cluster: Cluster, query: CompareQuery, call: Call) -> Compar
     for field, topic, text in (("left", query.topic, query.left), ("right", right_topic, query.right)):
         with wrong_input(field):
             partition, offset = parse_place(text)
-        views.append(whole_view(read_record(cluster, topic, partition, offset)[0], decoders))
+        record, _ = read_here(call, cluster, read_record, topic, partition, offset)
+        views.append(whole_view(record, decoders))
     left, right = views
     parts = [
         compared("Key", visible(left.key.text), visible(right.key.text)),

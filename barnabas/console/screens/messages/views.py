@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -11,18 +11,18 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ResponseTooLarge
 from barnabas.console.console import Call
 from barnabas.console.messages.contents.formats import GUESS, Content, Decoder
 from barnabas.console.messages.contents.schemas import Schemas
 from barnabas.console.messages.criteria import Criteria, Matcher
 from barnabas.console.messages.found_records import BatchInfo, FoundRecord
-from barnabas.console.messages.pages import PageRequest
+from barnabas.console.messages.pages import LARGEST_ANSWER_BYTES, PageRequest
 from barnabas.console.messages.starts import Positions, Span, parse_positions, parse_time, partitions_of, read_span
 from barnabas.console.values import BadInput
 
 CONTENT_BYTES = 16 * 1024
 """The longest key or value whose decoded content is in lists of the JSON API."""
-LINE_BYTES = 2000
 """Of a text in a list."""
 LIMIT = 50
 LIMIT_MAX = 1000
@@ -273,6 +273,15 @@ def without_positions(query: RecordsQuery) -> dict[str, Any]:
     if query.control:
         kept["control"] = "true"
     return kept
+
+
+def read_here(call: Call, cluster: Cluster, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What `function(cluster, *arguments)` returns; it runs in another process if it has to read large records."""
+    try:
+        with cluster.limited_to(LARGEST_ANSWER_BYTES):
+            return function(cluster, *arguments)
+    except ResponseTooLarge:
+        return call.console.messages.processes.result(call.session, function, *arguments)
 
 
 def schemas_of(call: Call) -> Schemas:

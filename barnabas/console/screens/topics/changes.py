@@ -22,6 +22,7 @@ from barnabas.client.offsets import end_offsets, start_offsets
 from barnabas.console.pages import part
 from barnabas.console.resources import Done, action, resource
 from barnabas.console.values import BadInput
+from barnabas.terminal.plural import plural
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 
@@ -160,7 +161,7 @@ class DeleteTopic:
 
 
 @action("/topics/{topic}/delete", summary="Delete a topic with all its records. `confirm` is its name again.")
-def delete(cluster: Cluster, form: DeleteTopic) -> Done:
+def delete_topic(cluster: Cluster, form: DeleteTopic) -> Done:
     """At once."""
     if form.confirm != form.topic:
         raise BadInput(f"confirm: type the name of the topic, {form.topic}, to delete it")
@@ -169,4 +170,4 @@ def delete(cluster: Cluster, form: DeleteTopic) -> Done:
 
 
 def _partitions(count: int) -> str:
-    return f"{count:,} partition{'s'[: count != 1]}"
+    return f"{count:,} {plural('partition', count)}"

@@ -447,3 +447,12 @@ class TestSessions:
         driver.append_error = None
         driver.advance(45)
         assert driver.group().is_empty
+
+    def test_a_member_whose_leave_cannot_be_written_has_a_session_again(self, driver):
+        driver.beat("m1")
+        driver.append_error = E.NOT_ENOUGH_REPLICAS
+        assert driver.beat("m1", -1).error_code == E.COORDINATOR_NOT_AVAILABLE
+        driver.append_error = None
+        assert "m1" in driver.group().members
+        driver.advance(45)
+        assert driver.group().is_empty
