@@ -11,7 +11,7 @@ from barnabas.wire.configdef import ConfigError, ConfigKey
 from tests.support.cases import for_each
 
 THROTTLED = (
-    "must be the literal '*' or a list of replicas in the following format: "
+    "some.key must be the literal '*' or a list of replicas in the following format: "
     "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 )
 

@@ -69,6 +69,8 @@ class ConfigChanges:
     def apply(self, resource: ConfigResource, changes: Iterable[Change]) -> list[ConfigRecord]:
         """Records for changes of single keys (IncrementalAlterConfigs); KafkaError when one of them is invalid."""
         changes = list(changes)
+        if resource[0] not in {TOPIC, BROKER, GROUP, CLIENT_METRICS}:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource[0]}")
         requested = dict(self._image.config(*resource))
         names = [change.name for change in changes]
         _check_distinct(names)

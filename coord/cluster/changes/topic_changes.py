@@ -221,7 +221,7 @@ class TopicChanges:
             if index in by_index:
                 raise KafkaError(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"PartitionPlace multiple manual partition assignments for partition {index}",
+                    f"Found multiple manual partition assignments for partition {index}",
                 )
             check_manual_assignment(assignment.broker_ids, self._image.brokers, factor)
             factor = len(assignment.broker_ids)

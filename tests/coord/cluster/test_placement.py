@@ -85,7 +85,8 @@ def test_topics_of_one_partition_are_spread() -> None:
         (
             [UsableBroker(1), UsableBroker(2)],
             3,
-            "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered.",
+            "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered "
+            + "or some brokers have all their log directories cordoned.",
         ),
         ([], 1, "All brokers are currently fenced, or have all their log directories cordoned."),
     ],
