@@ -148,8 +148,8 @@ GROUPS = (
     Mutant(
         "static-member-replaced-while-it-lives",
         "coord/groups/modern/joining.py",
-        "            if owner.epoch != STATIC_LEAVE_EPOCH and not self._may_take_over(owner):\n",
-        "            if owner.speaks_classic and not self._may_take_over(owner):\n",
+        "            if not has_left and not self._may_take_over(owner):",
+        "            if owner.speaks_classic and not self._may_take_over(owner):",
         "tests/coord/groups/consumer/test_static_consumers.py::test_an_instance_id_in_use_is_not_released",
     ),
 )
