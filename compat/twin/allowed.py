@@ -41,25 +41,13 @@ def _same_but_for_the_range(_request: Any, kafkas: Any, ours: Any) -> bool:
     return "within [" in kafkas and kafkas.partition("within [")[0] == ours.partition("within [")[0]
 
 
-def _unknown_isolation(request: Any, kafkas: Any, _ours: Any) -> bool:
-    return bool(kafkas == -1 and request.get("isolation_level", 0) not in (0, 1))
-
-
-def _named_twice(_request: Any, kafkas: Any, ours: Any) -> bool:
-    return bool(kafkas and not ours)
-
-
 TABLE: tuple[Allowed, ...] = (
     Allowed("*", "*.(order)", "Kafka has these lists in the order of its hash maps"),
     Allowed("Produce", "*.error_message", "we say what is wrong with a batch, Kafka says nothing", _only_our_text),
     Allowed("Produce", "*error_message", "the range of timestamps depends on the moment", _same_but_for_the_range),
     Allowed("*", "*error_code", "an exception in Kafka's handler; we say which value is wrong", _exception),
-    Allowed(
-        "*", "*error_code", "an unknown isolation level fails in Kafka; it reads uncommitted here", _unknown_isolation
-    ),
     Allowed("DescribeConfigs", "*.documentation", "our own words", _both_texts),
     Allowed("DescribeConfigs", ".results.error_message", "we say which value is wrong", _both_texts),
-    Allowed("DescribeConfigs", ".results.(elements)", "we answer once for a resource named twice", _named_twice),
     Allowed("ApiVersions", ".finalized_features_epoch", "the offset of a metadata log of other records"),
 )
 """Differences that stay."""
