@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import pytest
 
 from barnabas.broker.event_loop.steps import run_in_place
@@ -11,7 +14,6 @@ from barnabas.wire.messages.produce import (
     PartitionProduceResponse,
     ProduceResponse,
 )
-from compat.twin.batches import Batch
 from tests.support.cases import for_each
 from tests.support.logs.raw_batches import raw_batch, record
 from tests.support.memory.broker import Client, MemoryBroker, batch
@@ -234,7 +236,8 @@ def test_zstd_needs_version_7(client: Client) -> None:
 
 def test_old_messages_are_not_taken_for_transactional_ones(client: Client) -> None:
     """What is the byte of the attributes in a batch is a part of the timestamp in messages of magic 1."""
-    message = Batch(magic=1, first_ms=0x10_00_00_00_10_10).encoded(lambda value: value)
+    rest = struct.pack(">bbqiis", 1, 0, 0x10_10_10_10_10_10_10, -1, 1, b"v")
+    message = struct.pack(">qiI", 0, len(rest) + 4, zlib.crc32(rest)) + rest
     (partition,) = answers(client.ask(produce(to(0, message)), 9, ProduceResponse))
     assert partition.error_code == ErrorCode.INVALID_RECORD
 
