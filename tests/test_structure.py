@@ -44,6 +44,7 @@ MORE_THAN_SUPPORT: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "tests.coord": (("compat.kafka",), "compares with Kafka's own classes"),
     "tests.costs": (("tests.mutants",), "plants the mutants that make requests dearer"),
+    "tests.twin": (("compat.twin",), "tests the differential tester, and runs its standard sequences"),
     "tests.soak": (("tests.hostile", "tests.mutants"), "its parts name every flood and every mutant"),
 }
 """Rooms of tests that import more than the product, `tests.support` and themselves: which modules, and why."""

@@ -199,6 +199,9 @@ def _check_range(name: str, valid: str, value: float) -> None:
     if exception and value == int(exception):
         return
     low, _, high = span.strip("[]").partition(",...")
+    if exception and not int(low) <= value <= int(high.lstrip(",")):
+        reason = f"Value must be between {low} and {high.lstrip(',')} or equal to {exception}"
+        raise invalid(name, format_value(value), reason)
     if not value >= float(low) if "." in low else not value >= int(low):
         raise invalid(name, format_value(value), f"Value must be at least {low}")
     if high and not value <= int(high.lstrip(",")):
@@ -214,8 +217,8 @@ def _check_throttled(name: str, value: tuple[str, ...]) -> None:
         if not (colon and partition.isdigit() and broker.isdigit()):
             raise invalid(
                 name,
-                ",".join(value),
-                "must be the literal '*' or a list of replicas in the following format: "
+                f"[{', '.join(value)}]",
+                f"{name} must be the literal '*' or a list of replicas in the following format: "
                 "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
             )
 

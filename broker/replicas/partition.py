@@ -564,8 +564,8 @@ class Partition:
         self._waking = None
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Raise KafkaError unless a client's leader epoch is the current one (R3); -1 asks for no check."""
-        if current_leader_epoch in (-1, self.leader_epoch):
+        """Raise KafkaError unless a client's leader epoch is the current one (R3); a negative one is not checked."""
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
             return
         if current_leader_epoch < self.leader_epoch:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)

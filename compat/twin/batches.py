@@ -19,7 +19,7 @@ _MESSAGE = struct.Struct(">qiIbb")
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch. Fields that are None have the right value; others may be wrong, and `crc` is right unless it is set."""
+    """One batch. Fields that are None have the right value; others may be wrong. `crc` is right unless it is set."""
 
     values: tuple[bytes | None, ...] = (b"v",)
     keys: tuple[bytes | None, ...] = ()

@@ -50,7 +50,7 @@ class Channel:
         known = version in message_for(key)[0].versions
         body = request_of(api, version, values).encode(version) if known else b""
         frame = header.encode(request_header_version(key, version)) + body
-        is_answered = key != ApiKey.PRODUCE or values.get("acks", 0) != 0
+        is_answered = not known or key != ApiKey.PRODUCE or values.get("acks", 0) != 0
         self.waiting.append((self._next_id, key, version) if is_answered else None)
         try:
             self._socket.sendall(struct.pack(">i", len(frame)) + frame)

@@ -9,9 +9,9 @@ from compat.twin import kinds
 from compat.twin.allowed import Allowed, allowed_by
 
 NATURAL_KEYS = (
-    ("name",), ("topic",), ("topic_name",), ("topic_id",), ("partition_index",), ("partition",), ("index",), ("group_id",),
-    ("transactional_id",), ("producer_id",), ("resource_type", "resource_name"), ("api_key",), ("node_id",),
-    ("broker_id",), ("member_id",), ("key",),
+    ("name",), ("topic",), ("topic_name",), ("topic_id",), ("partition_index",), ("partition",), ("index",),
+    ("group_id",), ("transactional_id",), ("producer_id",), ("resource_type", "resource_name"), ("api_key",),
+    ("node_id",), ("broker_id",), ("member_id",), ("key",),
 )  # fmt: skip
 """Fields that name an element of a list: elements with the same name are compared, whatever their order."""
 
@@ -96,7 +96,7 @@ class Comparison:
         if key is None or (
             len(kafkas) == len(ours)
             and all(
-                self._same(key[-1], one.get(key[-1]), other.get(key[-1]))
+                all(self._same(part, one.get(part), other.get(part)) for part in key)
                 for one, other in zip(kafkas, ours, strict=True)
             )
         ):

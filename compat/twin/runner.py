@@ -61,13 +61,16 @@ class Runner:
         self.tally.sequences += 1
         return found
 
-    def settle(self, step: Step, answer: dict[str, Any]) -> None:
+    def settle(self, step: Step, request: dict[str, Any], answer: dict[str, Any]) -> None:
         """Wait until Kafka has applied what a step has changed; Barnabas applies changes before it answers them."""
-        if step.request.get("validate_only") or not _has_success(answer):
+        if step.request.get("validate_only") or (step.settle != "transaction" and not _has_success(answer)):
             return
         channel = self._control["kafka"]
         if step.settle == "topics":
             settling.topics_known(channel, [topic["name"] for topic in answer["topics"] if topic["error_code"] == 0])
+        elif step.settle == "transaction":
+            if request.get("transactional_id"):
+                settling.transaction_done(channel, request["transactional_id"])
         elif step.settle == "gone":
             names = [part["name"] for part in answer["responses"] if part["error_code"] == 0 and part["name"]]
             settling.topics_gone(channel, names)
@@ -147,7 +150,7 @@ class _Run:
         self._found += self.comparison.differences(what, request, answers["kafka"], answers["barnabas"], number)
         self._count(number, step, answers["kafka"])
         if step.settle:
-            self.runner.settle(step, answers["kafka"])
+            self.runner.settle(step, request, answers["kafka"])
 
     def _count(self, number: int, step: Step, answer: Any) -> None:
         tally = self.runner.tally

@@ -1,8 +1,9 @@
 """Waits until both brokers know a change of the metadata: Kafka answers a change before its broker has applied it.
 
 "topics": the partitions of the topics of the request answer ListOffsets, if the topic exists. "gone": Metadata shows
-the topics no more. "metadata": two changes after it are visible, so the first of them, and all before, are applied
-(Kafka's broker applies changes in their order, and shows one before it has applied it wholly).
+the topics no more. "transaction": its markers are written. "metadata": two changes after it are visible, so the first
+of them, and all before, are applied (Kafka's broker applies changes in their order, and shows one before it has applied
+it wholly).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ PAUSE_S = 0.002
 TRANSIENT = {3, 5, 6, 9, 14, 15, 16, 100}
 """UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, ..., UNKNOWN_TOPIC_ID."""
 BARRIER = "twin-barrier"
+_VALUE = ("results", 0, "configs", 0, "value")
 
 
 def ask(channel: Channel, api: str, version: int, request: dict[str, Any]) -> dict[str, Any]:
@@ -93,6 +95,17 @@ def topics_gone(channel: Channel, names: list[str]) -> None:
         _until(lambda: all(topic["error_code"] for topic in ask(channel, "Metadata", 9, wanted).get("topics", [])))
 
 
+def transaction_done(channel: Channel, transactional_id: str) -> None:
+    """Wait until the markers of a transaction are written: Kafka answers before that, Barnabas after it."""
+    request = {"transactional_ids": [transactional_id]}
+
+    def done() -> bool:
+        states = ask(channel, "DescribeTransactions", 0, request).get("transaction_states", [])
+        return all(not state["transaction_state"].startswith("Prepare") for state in states)
+
+    _until(done)
+
+
 class Barrier:
     """Waits until all changes that were made before are applied."""
 
@@ -108,5 +121,4 @@ class Barrier:
             resource = {"resource_type": 2, "resource_name": BARRIER}
             ask(channel, "IncrementalAlterConfigs", 1, {"resources": [{**resource, "configs": [config]}]})
             keys = {"resources": [{**resource, "configuration_keys": ["retention.bytes"]}]}
-            path = ("results", 0, "configs", 0, "value")
-            _until(lambda k=keys, v=value: at_path(ask(channel, "DescribeConfigs", 4, k), path) == v)
+            _until(lambda k=keys, v=value: at_path(ask(channel, "DescribeConfigs", 4, k), _VALUE) == v)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from compat.twin.nodes import NodePair
+from compat.twin.runner import Runner, Tally
 from compat.twin.steps import Step
 
 
@@ -31,7 +33,7 @@ def script(steps: list[Step], title: str) -> str:
     return f'''"""{title}"""
 
 from compat.twin.batches import Batch, Batches
-from compat.twin.once import show
+from compat.twin.shrink import show
 from compat.twin.steps import Saved, Step
 
 STEPS = [
@@ -41,3 +43,13 @@ STEPS = [
 if __name__ == "__main__":
     show(STEPS)
 '''
+
+
+def show(steps: list[Step]) -> int:
+    """Run one sequence on a new pair of brokers and print the differences; how many there are."""
+    with NodePair() as pair:
+        found = Runner(pair, Tally()).run(steps)
+    for difference in found:
+        print(f"step {difference.step}: {difference}")
+    print(f"{len(found)} differences in {len(steps)} requests")
+    return len(found)

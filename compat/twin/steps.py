@@ -52,9 +52,8 @@ class Step:
         words = [repr(self.api), repr(self.version), repr(self.request)]
         if self.connection != "a":
             words.append(f"connection={self.connection!r}")
-        for name in ("saves", "settle", "later", "alone", "varied"):
-            if value := getattr(self, name):
-                words.append(f"{name}={value!r}")
+        options = ("saves", "settle", "later", "alone", "varied")
+        words += [f"{name}={value!r}" for name in options if (value := getattr(self, name))]
         return f"Step({', '.join(words)})"
 
 

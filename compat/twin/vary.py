@@ -16,6 +16,8 @@ AGAIN = 20
 """How many of the last steps are varied."""
 WAITS = {"max_wait_ms": (0, 1, 50), "timeout_ms": (1000, 5000), "min_bytes": (0, 1, -1), "wait_ms": (0, 1)}
 """Values of fields that make a broker wait."""
+NEVER_ANSWERED = {("AlterConfigs", "resources"), ("AddPartitionsToTxn", "transactions")}
+"""Kafka answers neither a resource that is named twice nor an empty list of transactions."""
 NUMBERS = {
     "int8": (0, 1, 2, 3, -1, 127, -128),
     "int16": (0, 1, 2, -1, -2, 32767, -32768),
@@ -51,6 +53,8 @@ def change(world: World, struct: Any, values: dict[str, Any], version: int) -> s
         if isinstance(part, dict):
             path = change(world, inner, part, version)
             return path and f"{field.name}.{path}"
+    if (struct.__name__.removesuffix("Request"), field.name) in NEVER_ANSWERED:
+        return ""
     values[field.name] = _other(world, field, value, version)
     return str(field.name)
 

@@ -7,7 +7,7 @@ sends the response, so that a topic is visible when its creator gets the respons
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from barnabas.coord.cluster.changes.acl_changes import create_acls, delete_acls
@@ -143,20 +143,34 @@ class LocalController:
         """DeleteTopics (20), by names up to version 5, by names or ids from 6 on."""
         changes = self._topic_changes(TopicDefaults(1, 1), charge)
         states = [DeleteTopicState(name=name) for name in request.topic_names] + request.topics
-        named = (state for state in states if state.name is not None or state.topic_id != NO_TOPIC_ID)
+        named = [state for state in states if (state.name is None) != (state.topic_id == NO_TOPIC_ID)]
         twice = duplicates(map(_name_or_id, named))
+        ids = {state.topic_id for state in named if state.name is None}
         results: list[DeletableTopicResult] = []
-        for count, state in enumerate(states, 1):
+        for count, state in enumerate(_each_once(states, self._named_in_two_ways(named, ids)), 1):
             try:
-                if _name_or_id(state) in twice:
-                    what = "id" if state.name is None else "name"
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+                topic = self.image.topics.get(state.name or "")
+                if (state.name is None) != (state.topic_id == NO_TOPIC_ID):
+                    if _name_or_id(state) in twice:
+                        what = "id" if state.name is None else "name"
+                        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate topic {what}.")
+                    if topic is not None and topic.topic_id in ids:
+                        state = DeleteTopicState(name=state.name, topic_id=topic.topic_id)
+                        raise KafkaError(
+                            ErrorCode.INVALID_REQUEST,
+                            "The provided topic name maps to an ID that was already supplied.",
+                        )
                 results.append(changes.delete(state))
             except KafkaError as error:
                 results.append(_failed_deletion(state, error))
             if count % ITEMS_PER_STEP == 0:
                 yield
         return Outcome(changes.records, DeleteTopicsResponse(responses=results))
+
+    def _named_in_two_ways(self, named: Iterable[DeleteTopicState], ids: Collection[Uuid]) -> set[Uuid]:
+        """The ids of topics that a request names by their names too."""
+        topics = (self.image.topics.get(state.name) for state in named if state.name is not None)
+        return {topic.topic_id for topic in topics if topic is not None and topic.topic_id in ids}
 
     def create_partitions_in_steps(
         self, request: CreatePartitionsRequest, charge: Charge | None = None
@@ -172,7 +186,8 @@ class LocalController:
                 yield from changes.extend(topic)
                 results.append(CreatePartitionsTopicResult(name=name))
             except KafkaError as error:
-                result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=_message(error))
+                text = error.message or None  # a missing topic has no text here
+                result = CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=text)
                 results.append(result)
             if count % ITEMS_PER_STEP == 0:
                 yield
@@ -298,7 +313,7 @@ class LocalController:
                     documentation=request.include_documentation,
                 )
             except KafkaError as error:
-                result.error_code, result.error_message = error.code, _message(error)
+                result.error_code, result.error_message = error.code, error.message or ""
             results.append(result)
         return DescribeConfigsResponse(results=results)
 
@@ -335,6 +350,18 @@ _MESSAGES: Final = {
 
 def _failed_creation(name: str, error: KafkaError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=_message(error))
+
+
+def _each_once(states: Iterable[DeleteTopicState], two_ways: Collection[Uuid]) -> Iterator[DeleteTopicState]:
+    """The states to answer: what is named twice in the same way once, what is named in two ways by its name."""
+    seen: set[str | Uuid] = set()
+    for state in states:
+        if (state.name is None) != (state.topic_id == NO_TOPIC_ID):
+            key = _name_or_id(state)
+            if key in seen or key in two_ways:
+                continue
+            seen.add(key)
+        yield state
 
 
 def _failed_deletion(state: DeleteTopicState, error: KafkaError) -> DeletableTopicResult:

@@ -135,6 +135,17 @@ METADATA_IMAGES = Part(
     needs=JAVA,
 )
 
+TWIN = Part(
+    "twin",
+    "sequences of requests whose answers are Kafka's",
+    "python -m compat.twin --sequences 300 --fresh 150 --seed {seed}{turn}000",
+    (Count("sequences", r"^(\d+) sequences, "), Count("requests", r"^\d+ sequences, (\d+) requests")),
+    110,
+    turns=tuple("0123456789"),
+    limit_s=1200.0,
+    needs=JAVA,
+)
+
 COPIES = (
     Count("committed transactions", r"(\d+) answered commits"),
     Count("records copied", r"(\d+) records in"),
@@ -418,6 +429,7 @@ def all_parts() -> list[Part]:
         *SIMULATIONS[1:],
         LATE_REQUESTS,
         METADATA_IMAGES,
+        TWIN,
         *STOPS,
         *KILLS[1:],
         *CLUSTERS[1:],
@@ -452,6 +464,7 @@ FIGURES = (
         ("rolling-migration", "rolling-upgrade"),
     ),
     Figure("metadata logs with Kafka's image", "logs", ("metadata-images",)),
+    Figure("requests answered as by Kafka", "requests", ("twin",)),
     Figure("exactly-once transactions", "committed transactions", ("copies", "copies-java")),
     Figure("mutated requests", "mutated", ("fuzz", "fuzz-doors")),
     Figure("absurd requests", "absurd", ("fuzz", "fuzz-doors")),

@@ -11,7 +11,7 @@ from barnabas.wire.configdef import ConfigError, ConfigKey
 from tests.support.cases import for_each
 
 THROTTLED = (
-    "must be the literal '*' or a list of replicas in the following format: "
+    "some.key must be the literal '*' or a list of replicas in the following format: "
     "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 )
 
@@ -68,7 +68,8 @@ def test_invalid_text_raises_kafkas_error(type_: str, text: str, error: str) -> 
     [
         (c.INT, "[0,...]", "0", "-1", "Value must be at least 0"),
         (c.INT, "[1,...,17]", "17", "18", "Value must be no more than 17"),
-        (c.INT, "[1,...,9] or -1", "-1", "0", "Value must be at least 1"),
+        (c.INT, "[1,...,9] or -1", "-1", "0", "Value must be between 1 and 9 or equal to -1"),
+        (c.INT, "[1,...,9] or -1", "9", "10", "Value must be between 1 and 9 or equal to -1"),
         (c.LONG, "[-2,...]", "-2", "-3", "Value must be at least -2"),
         (c.DOUBLE, "[0,...,1]", "1", "1.5", "Value must be no more than 1"),
         (c.DOUBLE, "[0,...,1]", "0.25", "NaN", "Value must be at least 0"),

@@ -150,7 +150,7 @@ def _answer(
 ) -> MetadataResponseTopic:
     """Describe one topic by name or id."""
     image = ctx.broker.image
-    if requested.name is None or (requested.topic_id != ZERO_UUID and not requested.name):
+    if requested.name is None or requested.topic_id != ZERO_UUID:
         topic = image.topics_by_id.get(requested.topic_id)
         code = ErrorCode.UNKNOWN_TOPIC_ID
         if topic is not None:

@@ -46,7 +46,7 @@ from barnabas.broker.replicas.gathered_batches import GATHERED_BYTES, gather
 from barnabas.coord.security.acls import Operation
 from barnabas.storage.append.offset_assignment import AppendInfo
 from barnabas.storage.batch_content import IN_PLACE_UNITS, Budget, UnfinishedCheck
-from barnabas.wire.batches.records import TRANSACTIONAL_BIT
+from barnabas.wire.batches.records import CODEC_MASK, MAGIC, MAGIC_OFFSET, TRANSACTIONAL_BIT, Codec
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
     Refused = Mapping[TopicPartition, KafkaError]
 
+FIRST_VERSION_WITH_ZSTD: Final = 7
 FIRST_VERSION_WITH_LEADERS: Final = 10
 FIRST_VERSION_WITH_ABORTABLE: Final = 11
 FIRST_VERSION_THAT_ADDS: Final = 12
@@ -73,7 +74,7 @@ FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
 ADMIN_CLIENT_ID: Final = "__admin_client"
 NO_TRANSACTIONAL_ID: Final = "The records are transactional, but the request has no transactional id."
 SEVERAL_PRODUCERS: Final = "The batches of one request have different producers."
-NOT_IN_TRANSACTION: Final = "The partition could not be found in the transaction."
+NOT_IN_TRANSACTION: Final = "Partition was not added to the transaction"
 PARTITIONS_OF_A_STEP: Final = 100  # each takes up to ten microseconds
 
 _BUDGET: Final = Budget()
@@ -106,7 +107,7 @@ Produce: TypeAlias = "ProduceRequest | UsualProduce"
 
 def usual_server(version: int) -> ServeUsual | None:
     """The function that serves the usual requests of a version."""
-    read = usual_reader(version)
+    read = usual_reader(version) if version >= FIRST_VERSION_WITH_ZSTD else None
     return None if read is None else partial(_serve_usual, read)
 
 
@@ -297,6 +298,8 @@ def _append(
         records: memoryview = data.records  # type: ignore[assignment]
         if records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "The request has no records for this partition.")
+        if ctx.api_version < FIRST_VERSION_WITH_ZSTD and _has_zstd(records):
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "Records with zstd need Produce version 7.")
         if request.transactional_id is None and _is_transactional(records):
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, NO_TRANSACTIONAL_ID)
         if refused or validated is not None:
@@ -375,7 +378,13 @@ def _check_waited(partition: Partition, refused: Refused, validated: Partition |
 
 def _is_transactional(records: memoryview) -> bool:
     """Whether the batch is transactional; a request has one batch per partition."""
-    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0
+    if len(records) <= _ATTRIBUTES_AT or not records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+        return False
+    return records[MAGIC_OFFSET] == MAGIC  # older messages have another byte there
+
+
+def _has_zstd(records: memoryview) -> bool:
+    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & CODEC_MASK == Codec.ZSTD
 
 
 # ---- batches that take long

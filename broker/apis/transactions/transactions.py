@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from barnabas.coord.transactions.coordinator import TransactionCoordinator
 
 FIRST_ADD_OF_BROKERS = 4
+_NO_PRODUCER = -1
+"""The id and the epoch of a request without them."""
 FIRST_ADD_WITH_PRODUCER_FENCED = 2
 CLIENTS_VERSION, BROKERS_VERSION = 0, 2
 """`transaction.version` if a client adds partitions itself, and if a broker adds them for it (KIP-890)."""
@@ -66,6 +68,8 @@ async def init_producer_id(ctx: RequestContext, request: InitProducerIdRequest) 
 def _check_init(ctx: RequestContext, request: InitProducerIdRequest) -> None:
     """KafkaError if the client may not have a producer id, or there is no room for its transactional id."""
     transactional_id = request.transactional_id
+    if (request.producer_id == _NO_PRODUCER) != (request.producer_epoch == _NO_PRODUCER):
+        raise KafkaError(ErrorCode.INVALID_REQUEST)  # both or none (KIP-360)
     if transactional_id is None:
         if not _may_write_idempotently(ctx):
             raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

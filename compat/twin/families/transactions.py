@@ -41,7 +41,8 @@ def init(world: World) -> None:
     saves = {f"pid {number}": ("producer_id",), f"epoch {number}": ("producer_epoch",)}
     if request["transactional_id"] != producer.transactional_id:
         saves = {}
-    world.send("InitProducerId", request, version=world.pick(0, 1, 2, 3, 4, 5), saves=saves)
+    version = world.pick(0, 1, 2, 3, 4, 5)
+    world.send("InitProducerId", request, version=version, saves=saves, settle="transaction")
     producer.sequences.clear()
 
 
@@ -75,7 +76,7 @@ def end(world: World) -> None:
     version = world.version("EndTxn")
     saves = {f"pid {number}": ("producer_id",), f"epoch {number}": ("producer_epoch",)} if version >= 5 else {}
     request = {**identity(world, producer), "committed": world.chance(0.6)}
-    world.send("EndTxn", request, version=version, saves=saves)
+    world.send("EndTxn", request, version=version, saves=saves, settle="transaction")
     if version >= 5:
         producer.sequences.clear()
 

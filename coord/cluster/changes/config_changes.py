@@ -60,22 +60,20 @@ class ConfigChanges:
 
     def replace(self, resource: ConfigResource, configs: Iterable[tuple[str, str | None]]) -> list[ConfigRecord]:
         """Records that replace all configs of a resource (AlterConfigs); KafkaError when they are invalid."""
-        requested: dict[str, str] = {}
-        for name, value in configs:
-            if name in requested:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, f"Error due to duplicate config keys: {name}")
-            if value is None:
-                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for {name}")
-            requested[name] = value
+        pairs = list(configs)
+        _check_distinct([name for name, _ in pairs])
+        _check_not_null(name for name, value in pairs if value is None)
+        requested = {name: value for name, value in pairs if value is not None}
         return self._records(resource, requested, named=set(requested))
 
     def apply(self, resource: ConfigResource, changes: Iterable[Change]) -> list[ConfigRecord]:
         """Records for changes of single keys (IncrementalAlterConfigs); KafkaError when one of them is invalid."""
         changes = list(changes)
+        if resource[0] not in {TOPIC, BROKER, GROUP, CLIENT_METRICS}:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource[0]}")
         requested = dict(self._image.config(*resource))
         names = [change.name for change in changes]
-        if len(set(names)) < len(names):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        _check_distinct(names)
         for change in changes:
             value = self._changed(resource, requested, change)
             if value is None:
@@ -90,7 +88,8 @@ class ConfigChanges:
         if change.operation not in set(Operation):
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation type {change.operation}")
         if change.value is None:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for {change.name}")
+            _check_not_null([change.name])
+        assert change.value is not None
         if change.operation == Operation.SET:
             return change.value
         key = self._schema.keys.get(resource[0], {}).get(change.name)
@@ -139,13 +138,14 @@ class ConfigChanges:
             _check_name(name, "Subscription name can't be empty")
             self._check_client_metrics(requested)
         else:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}.")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
 
     def _check_topic(self, name: str, requested: Mapping[str, str]) -> None:
+        _check_name(name, "Default topic resources are not allowed.")
         check_topic_name(name)
+        self.check_topic_configs(requested)
         if name not in self._image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-        self.check_topic_configs(requested)
 
     def check_topic_configs(self, requested: Mapping[str, str]) -> None:
         """Check the configs of an existing or new topic; KafkaError(INVALID_CONFIG)."""
@@ -234,6 +234,17 @@ class ConfigChanges:
             raise KafkaError(ErrorCode.INVALID_CONFIG, reason)
 
 
+def _check_distinct(names: list[str]) -> None:
+    if len(set(names)) < len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+
+
+def _check_not_null(names: Iterable[str]) -> None:
+    """KafkaError if there are names: those of keys without a value."""
+    if text := ",".join(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {text}")
+
+
 def _check_name(name: str, message: str) -> None:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
@@ -243,12 +254,12 @@ def _parse_all(
     keys: Keys, requested: Mapping[str, str], what: str, code: ErrorCode = ErrorCode.INVALID_CONFIG
 ) -> dict[str, Any]:
     values = {}
+    unknown = next((name for name in requested if name not in keys), None)
+    if unknown is not None:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown {what} config name: {unknown}")
     for name, value in requested.items():
-        key = keys.get(name)
-        if key is None:
-            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown {what} config name: {name}")
         try:
-            values[name] = key.parse(value)
+            values[name] = keys[name].parse(value)
         except ConfigError as error:
             raise KafkaError(code, str(error)) from error
     return values

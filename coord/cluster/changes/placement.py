@@ -127,7 +127,7 @@ class ReplicaPlacer:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
                 f"{times} The target replication factor of {replication_factor} cannot be reached because only "
-                f"{self._total} broker(s) are registered.",
+                f"{self._total} broker(s) are registered or some brokers have all their log directories cordoned.",
             )
 
     def place(self, replication_factor: int) -> list[int]:

@@ -84,7 +84,6 @@ class TopicChanges:
         self._folded_names: dict[str, str] | None = None
         self._new_partitions = 0
         self._described: dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]] = {}
-        self._deleted: set[Uuid] = set()
         self.records: list[Message] = []
 
     def check_number_of_partitions(self, topics: Iterable[CreatableTopic]) -> None:
@@ -101,8 +100,8 @@ class TopicChanges:
         """Create one topic, in steps; KafkaError when it is invalid."""
         self._check_new_name(topic.name)
         configs = _configs_of(topic)
-        assignments = yield from self._assignments(topic)
         self._changes.check_topic_configs(configs)
+        assignments = yield from self._assignments(topic)
         topic_id = self._new_uuid()
         is_manual = bool(topic.assignments)
         partitions = yield from self._partitions(topic_id, 0, assignments, is_manual=is_manual)
@@ -222,7 +221,7 @@ class TopicChanges:
             if index in by_index:
                 raise KafkaError(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                    f"PartitionPlace multiple manual partition assignments for partition {index}",
+                    f"Found multiple manual partition assignments for partition {index}",
                 )
             check_manual_assignment(assignment.broker_ids, self._image.brokers, factor)
             factor = len(assignment.broker_ids)
@@ -305,11 +304,8 @@ class TopicChanges:
     def delete(self, state: DeleteTopicState) -> DeletableTopicResult:
         """Delete one topic by its name or its id; KafkaError when that is not possible."""
         topic = self._topic_to_delete(state)
-        if topic.topic_id in self._deleted:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "The topic is in the request twice, by its name and by its id.")
         if self._charge is not None:
             self._charge(len(topic.partitions))
-        self._deleted.add(topic.topic_id)
         self.records.append(RemoveTopicRecord(topic_id=topic.topic_id))
         return DeletableTopicResult(name=topic.name, topic_id=topic.topic_id)
 

@@ -67,5 +67,26 @@ def test_an_invalid_client_software_name_is_rejected(memory: MemoryBroker) -> No
     assert memory.client().ask(request, 3, ApiVersionsResponse).error_code == ErrorCode.INVALID_REQUEST
 
 
+def test_a_client_that_means_another_node_has_to_bootstrap_again(memory: MemoryBroker) -> None:
+    """From version 5 on a client may name the cluster and the node that it means, both or none."""
+    own = (memory.broker.cluster_id, memory.broker.node_id)
+    cases: dict[tuple[str | None, int], int] = {
+        (None, -1): 0,
+        own: 0,
+        (own[0], own[1] + 1): ErrorCode.REBOOTSTRAP_REQUIRED,
+        ("other", own[1]): ErrorCode.REBOOTSTRAP_REQUIRED,
+        ("", own[1]): ErrorCode.REBOOTSTRAP_REQUIRED,
+        (own[0], -1): ErrorCode.INVALID_REQUEST,
+        (None, own[1]): ErrorCode.INVALID_REQUEST,
+    }
+    for (cluster_id, node_id), code in cases.items():
+        request = ApiVersionsRequest(
+            client_software_name="test", client_software_version="1.0", cluster_id=cluster_id, node_id=node_id
+        )
+        response = memory.client().ask(request, 5, ApiVersionsResponse)
+        assert (response.error_code, bool(response.api_keys)) == (code, code == 0), (cluster_id, node_id)
+        assert memory.client().ask(request, 4, ApiVersionsResponse).error_code == 0
+
+
 def test_nothing_unstable_is_served() -> None:
     assert served_versions(ApiKey.INIT_PRODUCER_ID) == (0, 5)

@@ -68,6 +68,9 @@ def test_a_topic_can_be_requested_by_its_id(memory: MemoryBroker, client: Client
     known, unknown = client.ask(request, 12, MetadataResponse).topics
     assert (known.error_code, known.name) == (0, "t")
     assert (unknown.error_code, unknown.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+    both = MetadataRequest(topics=[MetadataRequestTopic(topic_id=b"x" * 16, name="t")])  # the id decides
+    (topic,) = client.ask(both, 12, MetadataResponse).topics
+    assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
 
 
 def test_a_missing_topic_is_created_when_both_sides_allow_it(memory: MemoryBroker, client: Client) -> None:
@@ -153,6 +156,8 @@ def test_operations_are_reported_only_when_requested(client: Client) -> None:
         client, "t", version=8, include_topic_authorized_operations=True, include_cluster_authorized_operations=True
     )
     assert response.topics[0].topic_authorized_operations == 0b110111111000
+    missing = ask(client, "a b", version=8, include_topic_authorized_operations=True).topics[0]
+    assert (missing.error_code, missing.topic_authorized_operations) == (17, 0b110111111000)
     assert response.cluster_authorized_operations == 0b1111110100000
 
 
@@ -219,4 +224,9 @@ def test_partitions_are_paged_through_by_the_cursor(client: Client, limit: int) 
 def test_named_topics_are_described_and_missing_ones_are_errors(client: Client) -> None:
     missing, known = page(client, ["u", "missing"], 2000).topics
     assert (missing.name, missing.error_code) == ("missing", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert missing.topic_authorized_operations == known.topic_authorized_operations == 0b110111111000
+    full = page(client, ["t", "x-missing"], 3)
+    assert [topic.name for topic in full.topics] == ["t"]
+    assert full.next_cursor is not None
+    assert full.next_cursor.topic_name == "x-missing"
     assert (known.name, known.error_code, known.partitions[0].isr_nodes) == ("u", 0, [1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+
 import pytest
 
 from barnabas.broker.event_loop.steps import run_in_place
@@ -215,6 +218,35 @@ def test_clients_may_not_write_to_internal_topics(memory: MemoryBroker) -> None:
     assert partition.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
     (partition,) = answers(memory.client(client_id="__admin_client").ask(request, 9, ProduceResponse))
     assert partition.error_code == 0
+
+
+def test_zstd_needs_version_7(client: Client) -> None:
+    """KIP-110, whatever the producer is."""
+    producer = {"producer_id": 5, "producer_epoch": 0, "base_sequence": 0}
+    for version, code in (
+        (3, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+        (7, 0),
+    ):
+        for fields in ({}, producer):
+            request = produce(to(0, batch(b"a", codec=Codec.ZSTD, **fields)))
+            (partition,) = answers(client.ask(request, version, ProduceResponse))
+            assert partition.error_code == code, (version, fields)
+
+
+def test_old_messages_are_not_taken_for_transactional_ones(client: Client) -> None:
+    """What is the byte of the attributes in a batch is a part of the timestamp in messages of magic 1."""
+    rest = struct.pack(">bbqiis", 1, 0, 0x10_10_10_10_10_10_10, -1, 1, b"v")
+    message = struct.pack(">qiI", 0, len(rest) + 4, zlib.crc32(rest)) + rest
+    (partition,) = answers(client.ask(produce(to(0, message)), 9, ProduceResponse))
+    assert partition.error_code == ErrorCode.INVALID_RECORD
+
+
+def test_a_producer_id_and_an_epoch_come_together(client: Client) -> None:
+    """KIP-360."""
+    for fields in ({"producer_id": 5}, {"producer_epoch": 0}):
+        for transactional_id in (None, "x"):
+            assert init(client, transactional_id=transactional_id, **fields).error_code == ErrorCode.INVALID_REQUEST
 
 
 @for_each("version", range(6))

@@ -116,7 +116,8 @@ def test_unchanged_values_write_no_records(world: ControllerWorld) -> None:
     ("requested", "code"),
     [
         (resource(TOPIC, "other", ("retention.ms", SET, "5")), 3),
-        (resource(TOPIC, "", ("retention.ms", SET, "5")), 17),
+        (resource(TOPIC, "", ("retention.ms", SET, "5")), 42),
+        (resource(TOPIC, "other", ("no.such.key", SET, "5")), 40),
         (resource(TOPIC, "orders", ("no.such.key", SET, "5")), 40),
         (resource(TOPIC, "orders", ("retention.ms", SET, None)), 42),
         (resource(TOPIC, "orders", ("retention.ms", 9, "5")), 42),
@@ -174,7 +175,8 @@ def test_alter_configs_replaces_all_configs(world: ControllerWorld) -> None:
     assert world.image.config(TOPIC, "orders") == {"segment.ms": "7"}
     assert replace(world, TOPIC, "orders", {}) == (0, None)
     assert world.image.configs == {}
-    assert replace(world, TOPIC, "orders", {"segment.ms": None})[0] == 40
+    refused = replace(world, TOPIC, "orders", {"segment.ms": None})
+    assert refused == (42, "Null value not supported for : segment.ms")
 
 
 def test_resources_with_configs_are_listed(world: ControllerWorld) -> None:

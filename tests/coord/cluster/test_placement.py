@@ -11,6 +11,11 @@ from hypothesis import strategies as st
 from barnabas.coord.cluster.changes.placement import ReplicaPlacer, UsableBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
+CANNOT_BE_REACHED = (
+    "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered "
+    "or some brokers have all their log directories cordoned."
+)
+
 
 def place(brokers: list[UsableBroker], partitions: int, factor: int, start: int = 0) -> list[list[int]]:
     placer = ReplicaPlacer(brokers, start)
@@ -85,7 +90,7 @@ def test_topics_of_one_partition_are_spread() -> None:
         (
             [UsableBroker(1), UsableBroker(2)],
             3,
-            "The target replication factor of 3 cannot be reached because only 2 broker(s) are registered.",
+            CANNOT_BE_REACHED,
         ),
         ([], 1, "All brokers are currently fenced, or have all their log directories cordoned."),
     ],
