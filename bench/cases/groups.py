@@ -54,15 +54,7 @@ def all_groups(scale: Scale) -> list[Group]:
         cluster.group(PAGE_CACHE, coordinator_cases.cases()),
         _compaction(),
         *console.groups(scale, PAGE_CACHE),
-        Group(
-            "1,000 partitions",
-            "Neither broker syncs before acknowledging. All runs of one broker come before the other's. `start s` is "
-            "the time until the first Metadata response, `all s` until every partition serves ListOffsets, `kill read "
-            "MB` the bytes read until then (by system calls, including code). The log is in the page cache.",
-            tuple(thousand.cases(scale)),
-            barnabas=PAGE_CACHE,
-            kafka={},
-        ),
+        _thousand_partitions(scale),
         Group(
             "Spark",
             "Neither broker syncs before acknowledging. PySpark in `local[2]` on the same cores, topics of "
@@ -83,6 +75,18 @@ def all_groups(scale: Scale) -> list[Group]:
             sides=("pipeline", "plain Spark"),
         ),
     ]
+
+
+def _thousand_partitions(scale: Scale) -> Group:
+    return Group(
+        "1,000 partitions",
+        "Neither broker syncs before acknowledging. All runs of one broker come before the other's. `start s` is "
+        "the time until the first Metadata response, `all s` until every partition serves ListOffsets, `kill read "
+        "MB` the bytes read until then (by system calls, including code). The log is in the page cache.",
+        tuple(thousand.cases(scale)),
+        barnabas=PAGE_CACHE,
+        kafka={},
+    )
 
 
 def _compaction() -> Group:
