@@ -62,7 +62,6 @@ def test_faults_are_read_from_the_last_line_only() -> None:
         ("scaled-tests", "2 skipped, 5 deselected in 0.31s\n", [None]),
         ("crash-states", "300 states of 1 histories from seed 3 in 0 s (662 a second), 0 failures; KEPT 73\n", [300]),
         ("metadata-images", "log of our controller 8: image: ...\n3999 of 4000 logs have the same image\n", [3999]),
-        ("twin", "seed 5 step 2: ...\n300 sequences, 11237 requests, 301 a second\n", [300, 11237]),
         ("fault-sweep", "36 cases in 3 s, 0 failures; produce 3\n", [36]),
     ],
 )
