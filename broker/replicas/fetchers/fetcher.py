@@ -101,7 +101,7 @@ class Fetcher:
         """Follow a partition from its current leader epoch on."""
         followed = Followed(partition)
         self.partitions[followed.key] = followed
-        if followed.key in self._session.partitions:
+        if self._session.is_known_to_leader(followed.key):
             self._has_ignored = True  # earlier responses about it went to its predecessor
         partition.on_own_end = self._flushed
         truncating = self._context.truncating.get(partition)

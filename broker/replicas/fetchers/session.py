@@ -48,6 +48,10 @@ class FetchSession:
         """Whether the next request is full: it has every partition, in the order in which they were added."""
         return self._epoch == 0
 
+    def is_known_to_leader(self, key: PartitionKey) -> bool:
+        """Whether the leader has the partition in its session: it does not repeat to it what it has answered before."""
+        return key in self.partitions or key in self._forgotten
+
     def set(self, key: PartitionKey, fields: PartitionFields) -> None:
         """Set the fields of a partition, from the next request on."""
         known = self.partitions.pop(key, None)

@@ -70,6 +70,22 @@ def test_a_session_names_only_what_has_changed(tmp_path: Path) -> None:
     assert [partition.partitions for partition in forgotten] == [[0]]
 
 
+def test_a_log_that_is_opened_again_before_the_next_request_begins_a_new_session(tmp_path: Path) -> None:
+    """The leader does not repeat the high watermark, which the log that was opened again has from its checkpoint."""
+    leader = leader_of(tmp_path)
+    following = Following(tmp_path, leader)
+    following.follow()
+    following.run()
+    (key,) = following.fetcher.partitions
+    following.fetcher.remove(key)
+    leader.answer(even_if_empty=True)
+    following.run()
+    count = len(leader.requests)
+    following.fetcher.add(following.partitions[0])
+    following.run()
+    assert leader.requests[count].session_epoch == 0
+
+
 @pytest.mark.parametrize("code", [ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH])
 def test_an_error_of_the_session_begins_a_new_one(tmp_path: Path, code: ErrorCode) -> None:
     """R20: a full request at once; it closes the old session unless the leader has none."""
