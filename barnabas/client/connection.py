@@ -284,9 +284,10 @@ class NodeConnection:
             while isinstance(event := self._protocol.next_event(), ResponseReceived):
                 self.explains_closing = self.explains_closing and not self.versions
                 self._waiting.popleft()(event.response, None)
-        except FrameTooLarge as error:
-            self.close(ResponseTooLarge(f"the answer of {self.address} is {error}"))
         except ProtocolError as error:
+            if isinstance(error, FrameTooLarge) and self.versions:
+                self.close(ResponseTooLarge(f"the answer of {self.address}: {error}"))
+                return
             self.close(ClientError(f"the server at {self.address} does not speak Kafka's protocol: {error}"))
 
     def _why_closed(self) -> ClientError:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas.broker.apis.access import refused_as_named
 from barnabas.broker.apis.fetch.plan import FIRST_VERSION_WITH_TOPIC_IDS, FetchPlan, failed
-from barnabas.broker.apis.fetch.usual import usual_server
+from barnabas.broker.apis.fetch.usual import CONSUMER, usual_server
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import Future, in_thread, pause
 from barnabas.broker.replicas.leader.fetch_sessions import (
@@ -73,8 +73,6 @@ def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResp
 
 
 _READ: Final = int(Operation.READ)  # a plain number is found faster
-CONSUMER: Final = -1
-"""The replica id of clients."""
 PARTITIONS_OF_A_STEP = 200
 """Each takes a few microseconds."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.apis.access import refused_topics
 from barnabas.broker.apis.fetch.plan import IS_COMMITTED
+from barnabas.broker.apis.fetch.usual import CONSUMER
 from barnabas.broker.apis.parts import Parts
 from barnabas.broker.apis.registry import api
 from barnabas.broker.event_loop.waiting import at_once_or_in_slices
@@ -55,9 +56,8 @@ _FIRST_VERSION_OF = {
 }
 FIRST_VERSION_WITH_LEADER_EPOCH = 4
 FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
-CONSUMER = -1
 DEBUGGING_REPLICA = -2
-"""Replica ids that are no broker's: a consumer, and a tool that reads from any replica."""
+"""The replica id of a tool that reads from any replica."""
 PARTITION_UNITS = 5
 """The work of a lookup that reads nothing, in units of `LookupBudget`."""
 UNKNOWN = (-1, -1, -1)

@@ -55,6 +55,8 @@ FIRST_VERSION_WITH_REPLICA_STATE: Final = 15
 MOST_ELEMENTS: Final = 10
 """The usual request has a topic, a partition and their tagged fields; one with more elements is not parsed for it."""
 READ_COMMITTED: Final = 1
+CONSUMER: Final = -1
+"""The replica id of a client that is no replica."""
 
 _READ: Final = int(Operation.READ)  # a plain number is found faster
 _EPOCH: Final = Struct(">i")
@@ -260,7 +262,9 @@ class UsualFetches:
         topics = request.topics
         if end != len(frame) or len(topics) != 1 or len(topics[0].partitions) != 1 or request.forgotten_topics_data:
             return None
-        if request.replica_id >= 0 or topics[0].partitions[0].last_fetched_epoch >= 0:
+        if request.replica_id != CONSUMER or request.replica_state.replica_id != CONSUMER:
+            return None  # a follower, or a tool that may read behind the high watermark
+        if topics[0].partitions[0].last_fetched_epoch >= 0:
             return None
         if _joined(codec.build(request)) != frame[body:]:
             return None  # it has more than the fields that are known, or another form of a length

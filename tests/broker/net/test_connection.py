@@ -256,9 +256,11 @@ def broken_handlers(monkeypatch: pytest.MonkeyPatch):
         routes.find(request_class.api_key, request_class.max_version)
         handler = api._handlers[key]._replace(handler=failing(error), usual=None)
         monkeypatch.setitem(api._handlers, key, handler)
-        monkeypatch.setattr(routes, "known", {})  # routes with the broken handler are dropped after the test
+        for known in list(routes.known):
+            monkeypatch.delitem(routes.known, known)
 
-    return install
+    yield install
+    api.ROUTES[api.BROKER].known.clear()  # of routes with the broken handler
 
 
 def test_a_bug_is_logged_and_answered_without_its_traceback(client: Client, broken_handlers, caplog) -> None:

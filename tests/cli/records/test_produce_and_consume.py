@@ -22,7 +22,9 @@ def _read(run, topic: str, *options: str) -> list[str]:
 def test_lines_come_back_in_order(run, topic) -> None:
     sent = run("produce", topic, stdin="one\ntwo\r\n\nthree").ok()
     assert sent.stdout == ""
-    assert sent.stderr.startswith(f"4 records acknowledged by {topic} in ")
+    created, acknowledged = sent.stderr.splitlines()
+    assert created.startswith(f"created topic {topic} with ")
+    assert acknowledged.startswith(f"4 records acknowledged by {topic} in ")
     assert _read(run, topic) == ["one", "two", "", "three"]
 
 

@@ -57,7 +57,7 @@ def _verdict(raw: bytes, limits: LogConfig, way: str) -> tuple[int, str | None] 
     """Error code and message; None if the batch is accepted."""
     with checked_in(way):
         try:
-            check_batches(memoryview(raw), limits, "client", NOW_MS)
+            check_batches(memoryview(bytearray(raw)), limits, "client", NOW_MS)
         except KafkaError as error:
             return error.code, error.message
     return None
