@@ -114,10 +114,12 @@ def unverified(batches: Iterable[tuple[Partition, memoryview | None]]) -> dict[T
     for partition, records in batches:
         if records is not None and len(records) >= HEADER_SIZE:
             header = BatchHeader(records, 0, 0)
-            producer_id, epoch = header.producer_id, header.producer_epoch
-            is_verified = header.attributes & TRANSACTIONAL_BIT and producer_id >= 0 and header.magic == MAGIC
-            if is_verified and not has_open_transaction(partition, producer_id, epoch):
-                producers[partition.topic, partition.index] = (producer_id, epoch)
+            if header.attributes & TRANSACTIONAL_BIT:
+                producer_id, epoch = header.producer_id, header.producer_epoch
+                if not has_open_transaction(partition, producer_id, epoch):
+                    if producer_id < 0 or header.magic != MAGIC:
+                        continue
+                    producers[partition.topic, partition.index] = (producer_id, epoch)
     return producers
 
 
