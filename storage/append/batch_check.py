@@ -138,8 +138,10 @@ def _raise_not_one(records: memoryview) -> NoReturn:
     announced = int.from_bytes(records[LENGTH_OFFSET : LENGTH_OFFSET + 4], "big", signed=True)
     magic = records[MAGIC_OFFSET]
     if announced < _SHORTEST_LENGTH or magic > MAGIC:
-        text = f"the length {announced}" if announced < _SHORTEST_LENGTH else f"the magic {magic}"
-        raise NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, f"A record batch cannot have {text}")
+        text = f"Invalid magic found in record: {magic}"
+        if announced < _SHORTEST_LENGTH:
+            text = f"Record size {announced} is less than the minimum record overhead ({_SHORTEST_LENGTH})"
+        raise NotOneBatchError(ErrorCode.CORRUPT_MESSAGE, text)  # Kafka's words
     if announced > size - LOG_OVERHEAD:
         text = f"The record batch has {LOG_OVERHEAD + announced} bytes, but only {size} are in the request"
         raise NotOneBatchError(ErrorCode.INVALID_RECORD, text)

@@ -19,10 +19,13 @@ from barnabas.wire.messages.topics import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
+    DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from barnabas.broker.context import RequestContext
     from barnabas.broker.replicas.partition import Partition
 
@@ -40,7 +43,7 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
-                partitions=[_delete(ctx, topic.name, requested, replicated) for requested in topic.partitions],
+                partitions=[_delete(ctx, topic.name, requested, replicated) for requested in _last_of_each(topic)],
             )
             for topic in request.topics
         ]
@@ -59,6 +62,11 @@ async def delete_records(ctx: RequestContext, request: DeleteRecordsRequest) -> 
             if failure is not None:
                 raise failure
     return response
+
+
+def _last_of_each(topic: DeleteRecordsTopic) -> Iterable[DeleteRecordsPartition]:
+    """The partitions of a topic; of one that is named twice the last offset counts, as in Kafka."""
+    return {requested.partition_index: requested for requested in topic.partitions}.values()
 
 
 def _not_persisted(response: DeleteRecordsResponse) -> None:

@@ -56,7 +56,15 @@ _SESSION_ERRORS = frozenset(
 
 
 def _whole_request_failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
-    """The error of the whole response (v7), and of each partition, where older versions and some clients look."""
+    """The error of the whole response (v7), and before topic ids (v13) also of each partition, where clients look."""
+    response = _each_failed(request, error)
+    if error.code not in _SESSION_ERRORS:
+        response.session_id = request.session_id
+    response.responses = [answers for answers in response.responses if answers.topic]
+    return response
+
+
+def _each_failed(request: FetchRequest, error: KafkaError) -> FetchResponse:
     return FetchResponse(
         error_code=int(error.code),
         responses=[
@@ -113,7 +121,7 @@ def _find_refused(ctx: RequestContext, plan: FetchPlan) -> None:
 
 def _refused_to_follow(request: FetchRequest) -> FetchResponse:
     """The response if the sender may not read as a follower: an error for each partition, and no session."""
-    response = _whole_request_failed(request, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    response = _each_failed(request, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     response.error_code = 0
     return response
 

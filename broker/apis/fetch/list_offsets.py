@@ -70,9 +70,23 @@ def list_offsets(
 ) -> ListOffsetsResponse | Waiting[ListOffsetsResponse]:
     """Look up each partition; an error is reported for its partition only."""
     topics = request.topics
+    if request.isolation_level not in IS_COMMITTED:  # Kafka throws before it looks at a partition
+        return _all_failed(request, ErrorCode.UNKNOWN_SERVER_ERROR)
     if len(topics) == 1 and len(topics[0].partitions) == 1:
         return at_once_or_in_slices(_only(ctx, request, topics[0].name, topics[0].partitions[0]))
     return at_once_or_in_slices(_steps(ctx, request))
+
+
+def _all_failed(request: ListOffsetsRequest, code: ErrorCode) -> ListOffsetsResponse:
+    """The error of each partition as it is named, also of one that is named twice."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name, partitions=[_failed(requested.partition_index, code) for requested in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _only(

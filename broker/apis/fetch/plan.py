@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from barnabas.broker.apis.access import refused_as_named
 from barnabas.broker.apis.current_leaders import MOVED, endpoints_of, leader_of
 from barnabas.broker.config.keys.general import FETCH_MAX_BYTES
 from barnabas.broker.config.keys.replication import REPLICA_SELECTOR_CLASS
@@ -16,6 +17,7 @@ from barnabas.broker.replicas.leader.fetch_sessions import (
     PartitionKey,
     replica_of,
 )
+from barnabas.coord.security.acls import Operation
 from barnabas.storage.segments.segment import NotInMemory
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
@@ -119,7 +121,11 @@ class FetchPlan:
         self.ctx = ctx
         self.broker: Broker = ctx.broker
         self.uses_topic_ids = ctx.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-        self.is_committed = IS_COMMITTED[request.isolation_level]
+        try:
+            self.is_committed = IS_COMMITTED[request.isolation_level]
+        except KafkaError:
+            self.is_committed = False
+            self._refuse_to_read(partitions)
         self.min_bytes = request.min_bytes
         self.max_bytes = min(request.max_bytes, ctx.broker.config[FETCH_MAX_BYTES])
         self.partitions = partitions
@@ -141,6 +147,20 @@ class FetchPlan:
                 most = ctx.usage.most_fetched()
                 self.max_bytes = int(min(self.max_bytes, max(most - BYTES_OF_A_PARTITION * len(partitions), most / 2)))
                 self.min_bytes = min(self.min_bytes, self.max_bytes)
+
+    def _refuse_to_read(self, partitions: dict[PartitionKey, FetchPartition]) -> None:
+        """KafkaError for an unknown isolation level, as in Kafka only if a partition would be read."""
+        named = [topic for topic, _ in partitions]
+        refused = refused_as_named(self.ctx, Operation.READ, named) if self.ctx.broker.authorizer is not None else ()
+        for (topic, _), requested in partitions.items():
+            if topic in refused:
+                continue
+            try:
+                self.find(requested)
+            except KafkaError as error:
+                if error.code in _WITHOUT_READING:
+                    continue
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The isolation level is unknown")
 
     @property
     def names_leaders(self) -> bool:
@@ -270,7 +290,7 @@ class FetchPlan:
         read = None
         if diverging is _NO_DIVERGENCE:
             most = min(requested.max_bytes, self.max_bytes - attempt.size)
-            max_bytes = most if most >= 0 else self._no_bytes(attempt, requested)
+            max_bytes = most if most >= 0 else self._no_bytes(attempt, requested, log.log_start_offset, limit)
             try:
                 read = log.read(
                     requested.fetch_offset,
@@ -305,11 +325,13 @@ class FetchPlan:
             records=records,
         )
 
-    def _no_bytes(self, attempt: Attempt, requested: FetchPartition) -> int:
+    def _no_bytes(self, attempt: Attempt, requested: FetchPartition, start: int, limit: int) -> int:
         """No bytes of a partition, since its request was full before; KafkaError, as in Kafka, if a limit is negative.
 
-        The limit of the whole request fails only the first partition that is read.
+        The limit of the whole request fails only the first partition that is read, and only if it has records there.
         """
+        if not start <= requested.fetch_offset < limit:
+            return 0
         is_first = all(data.error_code in _WITHOUT_READING for _, data in attempt.answers.values())
         if requested.max_bytes < 0 or (self.max_bytes < 0 and is_first):
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "A number of bytes to fetch is negative")

@@ -72,6 +72,8 @@ async def write_txn_markers(ctx: RequestContext, request: WriteTxnMarkersRequest
     """Write markers for another broker or `kafka-transactions abort`; answered when they are committed."""
     if not ctx.is_allowed_on_cluster(Operation.ALTER, logs_denied=False):
         check_cluster(ctx, Operation.CLUSTER_ACTION)
+    if any(requested.producer_id < 0 or requested.producer_epoch < 0 for requested in request.markers):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A marker needs a producer id and an epoch")  # Kafka throws here
     response = WriteTxnMarkersResponse()
     uncommitted: list[tuple[WritableTxnMarkerPartitionResult, Future[ErrorCode]]] = []
     for requested in request.markers:

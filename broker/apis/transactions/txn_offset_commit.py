@@ -27,6 +27,9 @@ from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
 )
 from barnabas.wire.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -38,7 +41,6 @@ from barnabas.wire.messages.transactions import (
 if TYPE_CHECKING:
     from barnabas.broker.context import RequestContext
     from barnabas.coord.transactions.transaction import TopicPartition
-    from barnabas.wire.messages.groups.offsets import OffsetCommitResponse
 
 FIRST_OFFSETS_THAT_ADD = 5
 FIRST_OFFSETS_WITH_TOPIC_IDS = 6
@@ -70,6 +72,8 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
     refused = _refuse(ctx, request, commit)
     if not commit.topics and refused is not None:
         return _as_response(refused)
+    if not request.group_id:
+        return _as_response(joined(refused, _without_group(commit)))
     producer = (request.producer_id, request.producer_epoch)
     deleted = None
     if partitions := _unverified(ctx, request, producer):
@@ -88,6 +92,25 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
         request.group_id, lambda groups, at: groups.offsets.commit(commit, future.complete, client, at, producer)
     )
     return _as_response(joined(refused, joined(deleted, await future)))
+
+
+def _without_group(commit: OffsetCommitRequest) -> OffsetCommitResponse:
+    """The response to offsets for an empty group id, which only OffsetCommit may have."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index, error_code=int(ErrorCode.INVALID_GROUP_ID)
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in commit.topics
+        ]
+    )
 
 
 def _refuse(

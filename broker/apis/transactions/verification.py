@@ -18,7 +18,7 @@ from barnabas.broker.config.keys.general import (
 from barnabas.broker.event_loop.waiting import Future, sleep_until
 from barnabas.storage.producers.producer_entry import NO_OFFSET
 from barnabas.wire.batches.batch_header import BatchHeader
-from barnabas.wire.batches.records import HEADER_SIZE, TRANSACTIONAL_BIT
+from barnabas.wire.batches.records import HEADER_SIZE, MAGIC, TRANSACTIONAL_BIT
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -106,7 +106,10 @@ def _ask_coordinator(
 
 
 def unverified(batches: Iterable[tuple[Partition, memoryview | None]]) -> dict[TopicPartition, tuple[int, int]]:
-    """The partitions of transactional batches without data of the transaction: the producer id and epoch of each."""
+    """The partitions of transactional batches without data of the transaction: the producer id and epoch of each.
+
+    As in Kafka a batch without a producer id is not verified: it belongs to no transaction.
+    """
     producers: dict[TopicPartition, tuple[int, int]] = {}
     for partition, records in batches:
         if records is not None and len(records) >= HEADER_SIZE:
@@ -114,6 +117,8 @@ def unverified(batches: Iterable[tuple[Partition, memoryview | None]]) -> dict[T
             if header.attributes & TRANSACTIONAL_BIT:
                 producer_id, epoch = header.producer_id, header.producer_epoch
                 if not has_open_transaction(partition, producer_id, epoch):
+                    if producer_id < 0 or header.magic != MAGIC:
+                        continue
                     producers[partition.topic, partition.index] = (producer_id, epoch)
     return producers
 

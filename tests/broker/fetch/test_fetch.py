@@ -253,3 +253,29 @@ def test_records_have_the_leader_epoch_of_their_append(memory: MemoryBroker, cli
     assert record_batch.partition_leader_epoch == 4
     assert record_batch.base_timestamp == START_MS
     assert record_batch.crc_is_valid()
+
+
+def test_negative_limits_fail_only_where_there_are_records(memory: MemoryBroker, client: Client) -> None:
+    append(memory, "t", b"a")
+    codes = []
+    for offset in (0, 1, 1000):
+        response = client.ask(fetch(at(offset), max_bytes=-1), 12, FetchResponse)
+        codes.append(response.responses[0].partitions[0].error_code)
+    assert codes == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
+def test_an_unknown_isolation_level_fails_the_request_if_a_partition_would_be_read(
+    memory: MemoryBroker, client: Client
+) -> None:
+    failed = client.ask(fetch(at(0), isolation_level=2), 12, FetchResponse)
+    assert failed.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert failed.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    request = fetch(at(0), isolation_level=2, session_id=7)
+    request.topics[0].topic_id = memory.broker.partitions.get("t", 0).log.topic_id
+    failed = client.ask(request, 13, FetchResponse)
+    assert (failed.error_code, failed.session_id, failed.responses) == (ErrorCode.UNKNOWN_SERVER_ERROR, 7, [])
+    request = fetch(at(0), isolation_level=2)
+    request.topics[0].topic = "unknown"
+    missing = client.ask(request, 12, FetchResponse)
+    assert missing.error_code == 0
+    assert missing.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -240,3 +240,23 @@ def test_a_lookup_in_a_large_batch_is_done_between_the_turns(memory: MemoryBroke
     (response,) = client.answers()
     assert isinstance(response, ListOffsetsResponse)
     assert (response.topics[0].partitions[0].error_code, response.topics[0].partitions[0].offset) == (0, -1)
+
+
+def test_an_unknown_isolation_level_fails_each_partition_as_it_is_named(client: Client) -> None:
+    twice = [ListOffsetsPartition(partition_index=0, timestamp=-1)] * 2
+    for level in (-1, 2):
+        request = ListOffsetsRequest(
+            replica_id=-1, isolation_level=level, topics=[ListOffsetsTopic(name="t", partitions=twice)]
+        )
+        answers = client.ask(request, 11, ListOffsetsResponse).topics[0].partitions
+        assert [answer.error_code for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+
+
+def test_records_of_a_partition_named_twice_are_deleted_to_the_last_offset(
+    memory: MemoryBroker, client: Client
+) -> None:
+    append(memory, "t", b"a", b"b", b"c")
+    partitions = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (99, 1)]
+    request = DeleteRecordsRequest(timeout_ms=1000, topics=[DeleteRecordsTopic(name="t", partitions=partitions)])
+    (answer,) = client.ask(request, 2, DeleteRecordsResponse).topics[0].partitions
+    assert (answer.error_code, answer.low_watermark) == (0, 1)

@@ -292,6 +292,30 @@ def test_late_and_repeated_markers_are_harmless(memory):
     assert fetched(memory)[1] == [(producer.producer[0], end_offset)]
 
 
+def test_a_marker_without_a_producer_is_not_written(memory):
+    end_offset = latest(memory, 0)
+    for producer, epoch in ((-1, 0), (5, -1)):
+        request = marker((producer, epoch), epoch=epoch)
+        response = memory.client().ask(request, 2, t.WriteTxnMarkersResponse)
+        assert response.markers[0].topics[0].partitions[0].error_code == E.INVALID_REQUEST
+    assert latest(memory, 0) == end_offset
+
+
+def test_offsets_for_an_empty_group_are_refused_before_the_transaction_is_looked_at(memory):
+    topics = [t.TxnOffsetCommitRequestTopic(name="t", partitions=[t.TxnOffsetCommitRequestPartition()])]
+    request = t.TxnOffsetCommitRequest(transactional_id="unknown", producer_id=99, topics=topics)
+    response = memory.client().ask(request, 5, t.TxnOffsetCommitResponse)
+    assert response.topics[0].partitions[0].error_code == E.INVALID_GROUP_ID
+
+
+def test_a_transactional_batch_without_a_producer_belongs_to_no_transaction(memory):
+    """Kafka stores it too: it is neither verified nor added."""
+    producer = TransactionalClient(memory)  # it has no producer id: it did not start
+    for version in (11, 12):
+        assert producer.produce(b"a", version=version) == 0
+    assert fetched(memory)[0] == 2
+
+
 def test_a_transaction_ends_without_the_partitions_that_were_deleted(memory):
     memory.create_topic("doomed")
     producer = TransactionalClient(memory)
