@@ -11,7 +11,7 @@ from compat.twin.allowed import Allowed, allowed_by
 NATURAL_KEYS = (
     ("name",), ("topic",), ("topic_name",), ("topic_id",), ("partition_index",), ("partition",), ("index",),
     ("group_id",), ("transactional_id",), ("producer_id",), ("resource_type", "resource_name"), ("api_key",),
-    ("node_id",), ("broker_id",), ("member_id",), ("key",),
+    ("node_id",), ("broker_id",), ("member_id",), ("key",), ("user",),
 )  # fmt: skip
 """Fields that name an element of a list: elements with the same name are compared, whatever their order."""
 

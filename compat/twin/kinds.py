@@ -29,8 +29,8 @@ TIMES = {
 """Milliseconds of the broker's clock: both near now, else the same."""
 NEAR_S = 120.0
 
-ADDRESSES = {"host", "port", "client_host", "log_dir"}
-"""Addresses and paths: any, but not none on one side only."""
+ADDRESSES = {"host", "port", "client_host", "log_dir", "usable_bytes"}
+"""Addresses, paths and the free space of a disk that changes meanwhile: any, but not none on one side only."""
 
 
 def kind_of(name: str) -> str:

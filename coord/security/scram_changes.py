@@ -139,7 +139,7 @@ def describe_credentials(
     names = Counter(user.name for user in request.users) if request.users else Counter(by_user.keys())
     results = []
     for name, times in names.items():
-        result = DescribeUserScramCredentialsResult(user=name, error_message=None)
+        result = DescribeUserScramCredentialsResult(user=name, error_message="")
         if times > 1:
             result.error_code = int(ErrorCode.DUPLICATE_RESOURCE)
             result.error_message = (

@@ -57,7 +57,7 @@ async def describe_client_quotas(
             entries.append(DescribeClientQuotasResponseEntryData(entity=parts, values=settings))
         if count % ENTITIES_PER_STEP == 0:
             await pause()
-    return DescribeClientQuotasResponse(error_message=None, entries=entries)
+    return DescribeClientQuotasResponse(error_message="", entries=entries)
 
 
 def _altering_failed(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:

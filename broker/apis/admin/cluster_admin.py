@@ -98,9 +98,9 @@ async def elect_leaders(ctx: RequestContext, request: ElectLeadersRequest) -> El
     """Elect leaders, if the client may ask for that."""
     try:
         check_cluster(ctx, Operation.ALTER)
+        response: ElectLeadersResponse = await ask_controller(ctx, request)
     except KafkaError as error:
         return _no_elections(request, error, ctx.api_version)
-    response: ElectLeadersResponse = await ask_controller(ctx, request)
     return response
 
 

@@ -85,10 +85,14 @@ async def _find_later(
 
 def _response(ctx: RequestContext, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
     if ctx.api_version >= FIRST_VERSION_WITH_KEYS:
+        for coordinator in coordinators:
+            coordinator.error_message = ""  # as in Kafka: only an error of the whole request has a text
         return FindCoordinatorResponse(coordinators=coordinators)
     (coordinator,) = coordinators
     if not coordinator.error_code:
         coordinator.error_message = "NONE"  # as Kafka up to v3
+    elif coordinator.error_code == ErrorCode.INVALID_REQUEST:
+        coordinator.error_message = MALFORMED
     return FindCoordinatorResponse(
         error_code=coordinator.error_code,
         error_message=coordinator.error_message,
@@ -118,9 +122,9 @@ def _key_error(ctx: RequestContext, key_type: int, key: str) -> KafkaError | Non
     except KafkaError as refused:
         return refused
     if key_type != SHARE_KEY:
-        return KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
     if ctx.api_version < FIRST_VERSION_WITH_SHARE_KEYS:
-        return KafkaError(ErrorCode.INVALID_REQUEST, "Share coordinators require FindCoordinator version 6.")
+        return KafkaError(ErrorCode.INVALID_REQUEST, MALFORMED)
     try:
         check_cluster(ctx, Operation.CLUSTER_ACTION)
         _share_partition(key)

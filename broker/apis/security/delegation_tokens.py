@@ -32,6 +32,7 @@ from barnabas.coord.security.tokens import (
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.security.tokens import (
     CreateDelegationTokenRequest,
+    CreateDelegationTokenResponse,
     DescribeDelegationTokenRequest,
     DescribeDelegationTokenResponse,
     ExpireDelegationTokenRequest,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     from barnabas.coord.cluster.local_controller import Outcome
     from barnabas.wire.messages.records.metadata_records import DelegationTokenRecord
     from barnabas.wire.schema import Message
+
+FIRST_VERSION_WITH_REQUESTER = 3
 
 
 def token_settings(config: ServerConfig) -> TokenSettings:
@@ -98,7 +101,10 @@ async def change(ctx: RequestContext, request: Message) -> Message:
 @api(RenewDelegationTokenRequest, send_before_close=True)
 async def change_if_allowed(ctx: RequestContext, request: Message) -> Message:
     """Check the client of a broker's listener, then change a token."""
-    return refused(ctx, request) or await change(ctx, request)
+    response = refused(ctx, request) or await change(ctx, request)
+    if isinstance(response, CreateDelegationTokenResponse) and ctx.api_version < FIRST_VERSION_WITH_REQUESTER:
+        response.token_requester_principal_type = response.token_requester_principal_name = ""
+    return response
 
 
 def refused(ctx: RequestContext, request: Message) -> Message | None:

@@ -71,6 +71,8 @@ class ConfigChanges:
         changes = list(changes)
         if resource[0] not in {TOPIC, BROKER, GROUP, CLIENT_METRICS}:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource[0]}")
+        if resource[0] == BROKER and not self._any_broker:
+            self._check_is_this_broker(resource[1])
         requested = dict(self._image.config(*resource))
         names = [change.name for change in changes]
         _check_distinct(names)
@@ -80,7 +82,7 @@ class ConfigChanges:
                 requested.pop(change.name, None)
             else:
                 requested[change.name] = value
-        return self._records(resource, requested, named=set(names))
+        return self._records(resource, requested, named={name for name in names if name in requested})
 
     def _changed(self, resource: ConfigResource, current: Mapping[str, str], change: Change) -> str | None:
         if change.operation == Operation.DELETE:
@@ -184,11 +186,8 @@ class ConfigChanges:
     def _check_broker(self, name: str, requested: Mapping[str, str], named: set[str]) -> None:
         if self._any_broker:
             self._check_broker_exists(name)
-        elif name and name != str(self._node_id):
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {self._node_id} or empty string, but received {name}",
-            )
+        else:
+            self._check_is_this_broker(name)
         keys = self._schema.keys[BROKER]
         touched = sorted(named | set(requested))
         unknown = [config for config in touched if config not in keys]
@@ -212,6 +211,14 @@ class ConfigChanges:
             self._schema.check_broker(values)
         except ConfigError as error:
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+
+    def _check_is_this_broker(self, name: str) -> None:
+        if not name or name == str(self._node_id):
+            return
+        if not name.isascii() or not name.isdecimal():
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
+        reason = f"Unexpected broker id, expected {self._node_id}, but received {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
     def _check_broker_exists(self, name: str) -> None:
         if not name or name == str(self._node_id):

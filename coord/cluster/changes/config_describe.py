@@ -136,7 +136,10 @@ class ConfigDescriber:
                 layers = [(source.DEFAULT_CONFIG, config, default)]
             if config in own:
                 layers.insert(0, (own_source, config, own[config]))
-            entries.append(_entry(key, own.get(config, default), layers, read_only=False))
+            entry = _entry(key, own.get(config, default), layers, read_only=False)
+            if kind != GROUP and config not in own:
+                entry.synonyms = []  # as in Kafka: a default of client metrics is no synonym
+            entries.append(entry)
         return entries
 
     def _check_topic(self, name: str) -> None:

@@ -11,7 +11,7 @@ from math import isfinite
 from typing import Final
 
 from barnabas.coord.cluster.image import ClusterImage
-from barnabas.coord.quotas.keys import CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, Entity
+from barnabas.coord.quotas.keys import CLIENT_ID, CLIENT_KEYS, ENTITY_TYPES, IP, IP_KEYS, MAX_INT, USER, Entity
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.quotas import (
     AlterClientQuotasRequest,
@@ -29,6 +29,8 @@ SETTINGS_PER_STEP: Final = 100
 """Each takes some microseconds."""
 EPSILON: Final = 1e-6
 """A whole number may have a fraction as large as this (the error of a float)."""
+_SHOWN_ORDER: Final = {CLIENT_ID: 0, USER: 1, IP: 2}
+"""The order of an entity's types in Kafka's answers and texts, which is that of a hash map."""
 
 
 def alter_quotas_steps(
@@ -39,52 +41,58 @@ def alter_quotas_steps(
     `unknown_hosts` are the host names in the request that do not resolve.
     """
     records: list[Message] = []
-    response = AlterClientQuotasResponse()
-    seen: set[Entity] = set()
+    results: dict[Entity, AlterClientQuotasResponseEntryData] = {}
     count = 0
     for entry in request.entries:
-        result = AlterClientQuotasResponseEntryData(
-            error_message=None,
-            entity=[
-                AlterClientQuotasResponseEntityData(entity_type=part.entity_type, entity_name=part.entity_name)
-                for part in entry.entity
-            ],
-        )
+        entity = entity_of(entry.entity)
+        is_repeated = entity in results
+        result = results.setdefault(entity, _result(entity))
         try:
-            records += _alter(image, entry, seen, unknown_hosts)
+            if is_repeated:  # Kafka applies the first entry, and the only answer has this error
+                raise _invalid(f"Ignoring duplicate entity {_text(entity)}")
+            records += _alter(image, entry, unknown_hosts)
         except KafkaError as error:
             result.error_code, result.error_message = int(error.code), error.message
-        response.entries.append(result)
         count += 1 + len(entry.ops)
         if count >= SETTINGS_PER_STEP:
             count = 0
             yield
-    return records, response
+    return records, AlterClientQuotasResponse(entries=list(results.values()))
 
 
-def entity_of(parts: list[AlterClientQuotasRequestEntityData]) -> Entity:
+def _result(entity: Entity) -> AlterClientQuotasResponseEntryData:
+    parts = [AlterClientQuotasResponseEntityData(entity_type=kind, entity_name=name) for kind, name in _shown(entity)]
+    return AlterClientQuotasResponseEntryData(error_message=None, entity=parts)
+
+
+def _shown(entity: Entity) -> list[tuple[str, str | None]]:
+    return sorted(entity, key=lambda part: _SHOWN_ORDER.get(part[0], 0))
+
+
+def entity_of(
+    parts: list[AlterClientQuotasRequestEntityData] | list[AlterClientQuotasResponseEntityData],
+) -> Entity:
     """The entity as in the image: of several parts of one type the last counts, as in Kafka."""
     return tuple(sorted({part.entity_type: part.entity_name for part in parts}.items()))
 
 
 def has_quotas(image: ClusterImage, request: AlterClientQuotasRequest, response: AlterClientQuotasResponse) -> bool:
     """Whether an image has the changes that were made of those in a request."""
-    for entry, result in zip(request.entries, response.entries, strict=False):
-        quotas = image.quotas.get(entity_of(entry.entity), {})
-        for op in () if result.error_code else entry.ops:
+    refused = {entity_of(result.entity) for result in response.entries if result.error_code}
+    for entry in request.entries:
+        entity = entity_of(entry.entity)
+        quotas = image.quotas.get(entity, {})
+        for op in () if entity in refused else entry.ops:
             if quotas.get(op.key) != (None if op.remove else op.value):
                 return False
     return True
 
 
 def _alter(
-    image: ClusterImage, entry: AlterClientQuotasRequestEntryData, seen: set[Entity], unknown_hosts: Collection[str]
+    image: ClusterImage, entry: AlterClientQuotasRequestEntryData, unknown_hosts: Collection[str]
 ) -> list[Message]:
     """The records of one entity; KafkaError(INVALID_REQUEST) if it is not to be changed."""
     entity = entity_of(entry.entity)
-    if entity in seen:
-        raise _invalid(f"Ignoring duplicate entity {_text(entity)}")
-    seen.add(entity)
     keys: set[str] = set()
     for op in entry.ops:
         if op.key in keys:
@@ -117,7 +125,7 @@ def _allowed_keys(entity: Entity, unknown_hosts: Collection[str]) -> Mapping[str
     if IP not in names:
         return CLIENT_KEYS
     if len(names) > 1:
-        raise _invalid("Invalid quota entity combination, IP entity should not be combined with User or ClientId")
+        raise _invalid("Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId")
     if names[IP] in unknown_hosts:
         raise _invalid(f"{names[IP]} is not a valid IP or resolvable host.")
     return IP_KEYS
@@ -136,7 +144,8 @@ def _check(op: OpData, allowed: Mapping[str, int | None]) -> None:
     if largest is None:
         return
     if value > largest:
-        raise _invalid(f"Proposed value for {key} is too large: the largest is {largest}.")
+        kind = "an INT" if largest == MAX_INT else "a LONG"
+        raise _invalid(f"Proposed value for {key} is too large for {kind}.")
     if value % 1.0 > EPSILON:
         raise _invalid(f"{key} cannot be a fractional value.")
 
@@ -149,7 +158,9 @@ def _record(entity: Entity, op: OpData) -> ClientQuotaRecord:
 
 
 def _text(entity: Entity) -> str:
-    return ", ".join(f"{kind} {'(default)' if name is None else name}" for kind, name in entity) or "(empty)"
+    """The entity in Java's notation."""
+    names = ", ".join(f"{kind}={'null' if name is None else name}" for kind, name in _shown(entity))
+    return f"ClientQuotaEntity(entries={{{names}}})"
 
 
 def _invalid(message: str) -> KafkaError:

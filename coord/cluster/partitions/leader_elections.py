@@ -44,6 +44,8 @@ def elect_leaders_steps(
     changes: LeaderChanges, request: ElectLeadersRequest
 ) -> Generator[None, None, tuple[list[Message], ElectLeadersResponse]]:
     """(records, response). If the request names no partitions, the ones that need no election are left out."""
+    if request.topic_partitions is not None and not request.topic_partitions:
+        return [], ElectLeadersResponse()  # as in Kafka, whatever the type
     if request.election_type not in set(ElectionType):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     kind = ElectionType(request.election_type)

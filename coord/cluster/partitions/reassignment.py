@@ -13,7 +13,6 @@ list of added ones for a cancellation.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from typing import Final
 
 from barnabas.coord.cluster.changes.placement import check_manual_assignment
 from barnabas.coord.cluster.partitions.leader_changes import (
@@ -36,8 +35,6 @@ from barnabas.wire.messages.topics import (
 )
 from barnabas.wire.schema import Message
 
-_NOTHING_TO_CANCEL: Final = "No partition reassignment is in progress."
-
 
 def alter_reassignments_steps(
     changes: LeaderChanges, request: AlterPartitionReassignmentsRequest
@@ -45,9 +42,10 @@ def alter_reassignments_steps(
     """(records, response); each partition succeeds or fails on its own."""
     records: list[Message] = []
     response = AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None if request.topics else "",  # as in Kafka, whose controller answers this one by default
     )
-    altered: set[tuple[str, int]] = set()
+    altered: dict[tuple[str, int], list[int] | None] = {}
     count = 0
     for topic in request.topics:
         topic_response = ReassignableTopicResponse(name=topic.name)
@@ -58,15 +56,18 @@ def alter_reassignments_steps(
             topic_response.partitions.append(result)
             try:
                 if (topic.name, index) in altered:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice.")
-                altered.add((topic.name, index))
+                    if altered[topic.name, index] != entry.replicas:
+                        raise KafkaError(ErrorCode.INVALID_REQUEST, "The partition is in the request twice.")
+                    continue
                 place = _find(changes, topic.name, index)
                 if entry.replicas is None:
                     record = _cancel(changes, place)
                 else:
+                    check_manual_assignment(entry.replicas, changes.image.brokers, None)
                     if not request.allow_replication_factor_change:
                         _check_replication_factor(place.partition, entry.replicas)
                     record = _reassign(changes, place, entry.replicas)
+                altered[topic.name, index] = entry.replicas
                 if record is not None:
                     records.append(record)
             except KafkaError as error:
@@ -95,7 +96,7 @@ def is_reassigning(partition: PartitionImage) -> bool:
 def _cancel(changes: LeaderChanges, place: PartitionPlace) -> Message | None:
     topic, index, partition = place
     if not is_reassigning(partition):
-        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, _NOTHING_TO_CANCEL)
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
     isr = [replica for replica in partition.isr if replica not in partition.adding_replicas]
     if not isr:
@@ -122,7 +123,6 @@ def _check_replication_factor(partition: PartitionImage, target: list[int]) -> N
 
 
 def _reassign(changes: LeaderChanges, place: PartitionPlace, target: list[int]) -> Message | None:
-    check_manual_assignment(target, changes.image.brokers, None)
     partition = place.partition
     removing = sorted(set(partition.replicas) - set(target))
     change = changes.change(place, may_be_unclean=False)

@@ -119,16 +119,16 @@ def test_an_impossible_filter_is_refused(
         ({}, {"producer_byte_rate": 1.0}, "empty client quota entity"),
         ({"group": "g"}, {"producer_byte_rate": 1.0}, "Unhandled client quota entity type: group"),
         ({"user": ""}, {"producer_byte_rate": 1.0}, "Empty user not supported"),
-        ({"ip": "10.0.0.9", "user": "alice"}, {"connection_creation_rate": 1.0}, "IP entity should not be combined"),
+        ({"ip": "10.0.0.9", "user": "alice"}, {"connection_creation_rate": 1.0}, "IP entity shouldnot be combined"),
         ({"ip": "nobody.invalid"}, {"connection_creation_rate": 1.0}, "is not a valid IP or resolvable host"),
         (ADDRESS, {"producer_byte_rate": 1.0}, "Invalid configuration key producer_byte_rate"),
-        (ADDRESS, {"connection_creation_rate": 2.0**31}, "too large"),
+        (ADDRESS, {"connection_creation_rate": 2.0**31}, "is too large for an INT."),
         (ALICE, {"connection_creation_rate": 1.0}, "Invalid configuration key connection_creation_rate"),
         (ALICE, {"producer_byte_rate": 1.5}, "cannot be a fractional value"),
         (ALICE, {"producer_byte_rate": 0.0}, "must be greater than 0"),
         (ALICE, {"request_percentage": -1.0}, "must be greater than 0"),
         (ALICE, {"request_percentage": float("nan")}, "must be a finite number"),
-        (ALICE, {"consumer_byte_rate": 1e300}, "too large"),
+        (ALICE, {"consumer_byte_rate": 1e300}, "is too large for a LONG."),
     ],
 )
 def test_an_impossible_quota_is_refused(
@@ -148,8 +148,9 @@ def test_an_entity_is_changed_as_a_whole_or_not_at_all_and_does_not_spoil_others
     ]
     response = client.ask(AlterClientQuotasRequest(entries=entries), 1, AlterClientQuotasResponse)
     invalid = int(ErrorCode.INVALID_REQUEST)
-    assert [entry.error_code for entry in response.entries] == [invalid, 0, invalid]
-    assert "duplicate entity" in (response.entries[2].error_message or "")
+    assert [entry.error_code for entry in response.entries] == [invalid, invalid]
+    names = ", ".join(f"{kind}={name}" for kind, name in sorted(ONE.items()))
+    assert response.entries[1].error_message == f"Ignoring duplicate entity ClientQuotaEntity(entries={{{names}}})"
     assert described(describe(client)) == [(ONE, {"producer_byte_rate": 2.0})]
 
 
@@ -160,6 +161,16 @@ def test_a_key_that_is_named_twice_is_refused(client: Client) -> None:
     response = client.ask(request, 1, AlterClientQuotasResponse)
     assert response.entries[0].error_code == ErrorCode.INVALID_REQUEST
     assert "Duplicate quota key" in (response.entries[0].error_message or "")
+
+
+def test_a_type_that_is_named_twice_is_answered_once(client: Client) -> None:
+    user = AlterClientQuotasRequestEntityData(entity_type="user", entity_name="alice")
+    client_id = AlterClientQuotasRequestEntityData(entity_type="client-id", entity_name="c")
+    entry = AlterClientQuotasRequestEntryData(entity=[user, user, client_id])
+    response = client.ask(AlterClientQuotasRequest(entries=[entry]), 1, AlterClientQuotasResponse)
+    parts = [(part.entity_type, part.entity_name) for part in response.entries[0].entity]
+    assert parts == [("client-id", "c"), ("user", "alice")]
+    assert describe(client).error_message == ""
 
 
 def test_a_validation_changes_nothing(client: Client) -> None:

@@ -32,6 +32,7 @@ from barnabas.wire.messages.topics import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ElectLeadersRequest,
+    ElectLeadersRequestTopicPartitions,
     ListPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
@@ -107,6 +108,13 @@ def test_a_reassignment_is_listed_until_its_leader_has_the_new_replicas_in_sync(
     elect = ElectLeadersRequest(topic_partitions=None, timeout_ms=1000)
     for version in range(3):
         assert client.ask(elect, version).error_code == 0
+    unknown = ElectLeadersRequest(
+        election_type=2, topic_partitions=[ElectLeadersRequestTopicPartitions(topic="t", partitions=[0])]
+    )
+    response = client.ask(unknown, 2)
+    (result,) = response.replica_election_results[0].partition_result
+    assert response.error_code == result.error_code == ErrorCode.INVALID_REQUEST
+    assert result.error_message == "Unknown election type 2"
 
 
 def test_an_unregistered_broker_is_gone(memory: MemoryController) -> None:

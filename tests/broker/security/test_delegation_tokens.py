@@ -220,6 +220,8 @@ def test_expired_tokens_are_removed(secure: SecureBroker) -> None:
 def test_who_is_not_authenticated_may_not_ask(secure: SecureBroker) -> None:
     client = secure.client()  # as on a PLAINTEXT listener
     not_allowed = ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
+    response = client.ask(CreateDelegationTokenRequest(), 1, CreateDelegationTokenResponse)
+    assert (response.error_code, response.principal_type) == (not_allowed, "User")  # v1 has no field for the requester
     response = create(client)
     assert (response.error_code, response.principal_name, response.expiry_timestamp_ms) == (
         not_allowed,

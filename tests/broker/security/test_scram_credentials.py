@@ -74,7 +74,7 @@ def test_credentials_are_kept_over_a_restart_and_described_without_secrets(tmp_p
     assert alter(first, upsertion("alice", 2, 5000)) == {"alice": (0, None)}
     first.close()
     second = MemoryBroker(tmp_path / "data")
-    expected = {"alice": (0, None, [(1, 4096), (2, 5000)]), "bob": (0, None, [(2, 8192)])}
+    expected = {"alice": (0, "", [(1, 4096), (2, 5000)]), "bob": (0, "", [(2, 8192)])}
     assert describe(second) == expected
     record = second.broker.image.scram["alice", 1]
     assert bytes(record.stored_key) == SCRAM_SHA_256.stored_key(b"x")
@@ -116,13 +116,13 @@ def test_a_user_who_is_named_twice_is_not_changed(memory: MemoryBroker, changes)
     alter(memory, upsertion())
     twice = (ErrorCode.DUPLICATE_RESOURCE, "A user credential cannot be altered twice in the same request")
     assert alter(memory, *changes) == {"alice": twice}
-    assert describe(memory) == {"alice": (0, None, [(1, 4096)])}
+    assert describe(memory) == {"alice": (0, "", [(1, 4096)])}
 
 
 def test_descriptions_of_users(memory: MemoryBroker) -> None:
     alter(memory, upsertion("alice"), upsertion("bob"))
     users = describe(memory, "alice", "mallory", "bob", "bob")
-    assert users["alice"] == (0, None, [(1, 4096)])
+    assert users["alice"] == (0, "", [(1, 4096)])
     text = "Attempt to describe a user credential that does not exist: mallory"
     assert users["mallory"] == (ErrorCode.RESOURCE_NOT_FOUND, text, [])
     text = "Cannot describe SCRAM credentials for the same user twice in a single request: bob"

@@ -143,6 +143,14 @@ def test_invalid_changes_are_refused(
     assert world.image.configs == {}
 
 
+def test_the_broker_is_checked_before_the_keys_and_what_is_deleted_need_not_exist(world: ControllerWorld) -> None:
+    expected = "Unexpected broker id, expected 1, but received 2"
+    assert change(world, resource(BROKER, "2", ("max.connections", APPEND, "5"))) == [(42, expected)]
+    expected = "Node id must be an integer, but it is: x"
+    assert change(world, resource(BROKER, "x", ("no.such.key", SET, "5"))) == [(42, expected)]
+    assert change(world, resource(BROKER, "1", ("no.such.key", DELETE, None))) == [(0, None)]
+
+
 def test_read_only_broker_keys_give_kafkas_message(world: ControllerWorld) -> None:
     fixed = resource(BROKER, "1", ("num.partitions", SET, "5"), ("log.retention.hours", SET, "6"))
     assert change(world, fixed) == [
