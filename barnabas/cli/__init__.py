@@ -59,6 +59,8 @@ def _run(arguments: list[str], *, is_program: bool) -> int:
 
     if is_refused():
         return 2
+    if arguments and arguments[0] == "help":  # 'help topic list' is 'topic list --help'
+        arguments = [*arguments[1:], "--help"]
     if arguments and arguments[0] == "serve":
         from barnabas.cli.serve.run import serve
 

@@ -69,8 +69,8 @@ def _use_bootstrap(ctx: click.Context, param: click.Parameter, value: str | None
     cls=LazyGroup,
     lazy=COMMANDS,
     context_settings=CONTEXT,
-    epilog="'barnabas COMMAND -h' explains a command. Kafka's tools are there under their own names, as "
-    "'barnabas kafka-topics --help'. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found or not ready, "
+    epilog="'barnabas COMMAND -h' or 'barnabas help COMMAND' explains a command. Kafka's tools are there under their "
+    "own names, as 'barnabas kafka-topics --help'. Exit codes: 0 ok, 1 failed, 2 usage, 3 not found or not ready, "
     "4 timeout, 5 not authorized, 130 interrupted.",
 )
 @click.version_option(__version__, "--version", message="barnabas %(version)s")
@@ -105,7 +105,7 @@ def run(arguments: Sequence[str]) -> int:
         click.echo(error.format_message())  # a group without a command shows its help, as barnabas alone does
         return 0
     except click.ClickException as error:
-        return _usage(error)
+        return _usage(error, arguments)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
@@ -123,14 +123,32 @@ def run(arguments: Sequence[str]) -> int:
         return code
 
 
-def _usage(error: click.ClickException) -> int:
+def _usage(error: click.ClickException, arguments: Sequence[str]) -> int:
     context = getattr(error, "ctx", None)
-    command = context.command_path if context is not None else "barnabas"
+    command = context.command_path if context is not None else _command_path(arguments)
     text = _sentence(error, context).rstrip(".")
     if not text[:2].isupper():
         text = text[:1].lower() + text[1:]
     note(f"{command}: {text} ('{command} -h' explains)")
     return error.exit_code
+
+
+def _command_path(arguments: Sequence[str]) -> str:
+    """The command that the words name, as `barnabas topic list`: click has no context where an option lacks its value.
+
+    The words before it may be options of `barnabas` itself.
+    """
+    path: list[str] = ["barnabas"]
+    command: click.Group = app
+    for word in arguments:
+        inner = command.get_command(click.Context(command), word)
+        if inner is None:
+            continue
+        path.append(word)
+        if not isinstance(inner, click.Group):
+            break
+        command = inner
+    return " ".join(path)
 
 
 def _sentence(error: click.ClickException, context: click.Context | None) -> str:

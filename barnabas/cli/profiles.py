@@ -25,6 +25,7 @@ from barnabas.cli.connect.settings import (
     setting_with_source,
 )
 from barnabas.cli.options.parameters import key_values, output_option, yes_option
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.terminal.notes import note
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
@@ -152,11 +153,9 @@ def set_(name: str, changes: tuple[str, ...]) -> None:
 @click.argument("name")
 @yes_option
 def delete(name: str, yes: bool) -> None:
-    """Delete a profile."""
-    from barnabas.terminal.question import ask
-
+    """Delete a profile. It asks first."""
     _existing(name)
-    ask(f"Delete profile {name}?", yes)
+    ask_or_refuse(f"Delete profile {name}?", f"this deletes profile {name}", yes=yes)
     document: Any = _document()
     del document["profiles"][name]
     if document.get("profile") == name:

@@ -1,24 +1,22 @@
-"""Asks before something is lost, and for secrets: on a terminal only, so that no script ever waits for an answer."""
+"""Asks before something is lost, and for secrets: only on a terminal, so that no script waits for an answer."""
 
 from __future__ import annotations
 
 import sys
 
 from barnabas.terminal.layout import wrap
-from barnabas.terminal.screen import is_terminal, width
+from barnabas.terminal.screen import width
 
 
 class Declined(Exception):  # noqa: N818 (a condition, named as such)
     """The answer was no."""
 
 
-def ask(question: str, yes: bool) -> None:
+def ask(question: str) -> None:
     """Ask a question with the default no; `Declined` unless it is answered with yes.
 
-    With `yes`, and where stdin or stderr is no terminal, it is not asked: in a script the command is the consent.
+    The caller has made sure that stdin and stderr are a terminal.
     """
-    if yes or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        return
     sys.stderr.write("\n".join(wrap(f"{question} [y/N]", width(sys.stderr) - 2)) + " ")
     sys.stderr.flush()
     answer = sys.stdin.readline()

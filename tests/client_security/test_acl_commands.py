@@ -43,7 +43,7 @@ def test_an_acl_is_added_enforced_listed_and_removed(admin, alice, topic: str) -
     }
     would = admin("acl", "remove", *resource, "--dry-run").ok()
     assert would.stdout == f"would be removed: User:alice may write topic {topic}\n"
-    removed = admin("acl", "remove", *resource, "--operation", "write").ok()
+    removed = admin("acl", "remove", *resource, "--operation", "write", "-y").ok()
     assert removed.stdout == f"removed: User:alice may write topic {topic}\n"
     assert admin("acl", "list", *resource, "-o", "json").ok().json == []
     assert "nothing was removed" in admin("acl", "remove", *resource).ok().stderr
@@ -71,8 +71,8 @@ def test_the_decision_is_that_of_the_broker(admin, secured, alice, topic_name) -
     assert decides()[1] == f"User:alice may all topics that begin with {name[:7]}"
     admin("acl", "add", "topic", "*", *who, "--operation", "write", "--deny").ok()
     assert decides()[1] == "User:alice may not write topic *"
-    admin("acl", "remove", "topic", "*", "--operation", "write").ok()
-    admin("acl", "remove", "topic", name[:7]).ok()
+    admin("acl", "remove", "topic", "*", "--operation", "write", "-y").ok()
+    admin("acl", "remove", "topic", name[:7], "-y").ok()
     super_user = admin("acl", "test", "topic", name, "--user", "admin", "--operation", "write", "-o", "json")
     if secured.kind == "kafka":
         assert "the broker does not return super.users" in super_user.stderr
@@ -91,7 +91,7 @@ def test_match_finds_what_concerns_a_name(admin, topic_name) -> None:
     assert [row["principal"] for row in exact] == ["User:m"]
     of_cluster = admin("acl", "list", "cluster", "--user", "m", "-o", "json").ok().json
     assert [row["name"] for row in of_cluster] == ["kafka-cluster"]
-    assert len(admin("acl", "remove", "--user", "m", "--principal", "Role:m").ok().lines) == 3
+    assert len(admin("acl", "remove", "--user", "m", "--principal", "Role:m", "-y").ok().lines) == 3
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def test_a_password_is_typed_twice_and_not_shown(secured: Secured, admin, again:
     users = [row["user"] for row in admin("user", "list", "-o", "json").ok().json]
     assert ("typed" in users) == (code == 0)
     if code == 0:
-        admin("user", "delete", "typed").ok()
+        admin("user", "delete", "typed", "-y").ok()
 
 
 def test_a_removal_is_asked_for(secured: Secured, admin) -> None:

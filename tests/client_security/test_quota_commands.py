@@ -28,13 +28,13 @@ def test_quotas_are_set_listed_and_removed(admin) -> None:
         ("quota-alice", "loader", None, "consumer_byte_rate", 1024),
         ("quota-alice", "<default>", None, "consumer_byte_rate", 2048),
     }
-    admin("quota", "remove", *alice, "producer_byte_rate").ok()
+    admin("quota", "remove", *alice, "producer_byte_rate", "-y").ok()
     assert [row[3] for row in listed(admin, *alice, "--strict")] == ["request_percentage"]
-    assert admin("quota", "remove", *alice).ok().stdout == "user quota-alice: removed request_percentage\n"
+    assert admin("quota", "remove", *alice, "-y").ok().stdout == "user quota-alice: removed request_percentage\n"
     gone = admin("quota", "remove", *alice)
     assert (gone.code, "user quota-alice has no quotas" in gone.stderr) == (3, True)
     for entity in (("--client", "loader"), ("--default", "client")):
-        admin("quota", "remove", *alice, *entity).ok()
+        admin("quota", "remove", *alice, *entity, "-y").ok()
     assert listed(admin, *alice) == []
 
 
@@ -43,8 +43,8 @@ def test_addresses_and_defaults(admin) -> None:
     admin("quota", "set", "--default", "ip", "connection_creation_rate=50").ok()
     assert set(listed(admin, "--ip", "10.0.0.9")) == {(None, None, "10.0.0.9", "connection_creation_rate", 5)}
     assert listed(admin, "--default", "ip") == [(None, None, "<default>", "connection_creation_rate", 50)]
-    admin("quota", "remove", "--ip", "10.0.0.9").ok()
-    admin("quota", "remove", "--default", "ip").ok()
+    admin("quota", "remove", "--ip", "10.0.0.9", "-y").ok()
+    admin("quota", "remove", "--default", "ip", "-y").ok()
 
 
 def test_a_dry_run_sets_nothing_and_the_broker_checks(admin) -> None:

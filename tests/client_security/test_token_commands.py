@@ -43,7 +43,10 @@ def test_a_token_is_created_used_renewed_and_ended(secured, alice, tmp_path) -> 
     assert renewed.stdout.startswith(f"token {created['token_id']} expires at ")
     assert created["expiry"] > expiry, "until the max_time, which is later than in 90 minutes"
 
-    assert alice("token", "expire", created["token_id"]).ok().stdout == f"token {created['token_id']} has ended\n"
+    refused = alice("token", "expire", created["token_id"])
+    assert (refused.code, "confirm it with -y" in refused.stderr) == (2, True)
+    assert log_in(secured, tmp_path, created["token_id"], created["hmac"]).code == 0
+    assert alice("token", "expire", created["token_id"], "-y").ok().stdout == f"token {created['token_id']} has ended\n"
     refused = log_in(secured, tmp_path, created["token_id"], created["hmac"])
     assert refused.code == 5
     assert created["hmac"] not in refused.stderr

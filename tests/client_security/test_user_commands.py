@@ -39,9 +39,12 @@ def test_a_user_is_added_changed_and_deleted(secured, admin, config_file, tmp_pa
     assert admin("user", "list", "er*", "-o", "json").ok().json == [
         {"user": "erin", "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"]}
     ]
-    assert admin("user", "delete", "erin", "-m", "SCRAM-SHA-256").ok().stdout == "deleted user erin (SCRAM-SHA-256)\n"
+    assert (
+        admin("user", "delete", "erin", "-m", "SCRAM-SHA-256", "-y").ok().stdout
+        == "deleted user erin (SCRAM-SHA-256)\n"
+    )
     admin("user", "set", "erin", "-m", "SCRAM-SHA-256", "--password", "x").ok()
-    assert admin("user", "delete", "erin").ok().stdout == "deleted user erin (SCRAM-SHA-256, SCRAM-SHA-512)\n"
+    assert admin("user", "delete", "erin", "-y").ok().stdout == "deleted user erin (SCRAM-SHA-256, SCRAM-SHA-512)\n"
     gone = admin("user", "describe", "erin")
     assert (gone.code, "there is no user 'erin'" in gone.stderr) == (3, True)
 

@@ -8,10 +8,10 @@ import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import Function, cluster_options, key_values, output_option, yes_option
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.client.admin.quotas import KEYS, Quotas, alter_quotas, entity_name, list_quotas
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
-from barnabas.terminal.question import ask
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
 
@@ -157,7 +157,7 @@ def remove(
     yes: bool,
     cluster: Cluster,
 ) -> None:
-    """Remove the named quotas of an entity, or all its quotas. Asks on a terminal."""
+    """Remove the named quotas of an entity, or all its quotas. It asks first."""
     entity = _required(_entity(user, client, ip, defaults))
     named = [_known(key) for key in dict.fromkeys(keys)]
     has = {key for entry in list_quotas(cluster, entity, strict=True) for key in entry.values}
@@ -165,7 +165,8 @@ def remove(
     if missing or not has:
         raise NotFound(f"{entity_name(entity)} has no {missing[0] if missing else 'quotas'}")
     chosen = named or sorted(has)
-    ask(f"Remove {', '.join(chosen)} of {entity_name(entity)}?", yes)
+    what = f"{', '.join(chosen)} of {entity_name(entity)}"
+    ask_or_refuse(f"Remove {what}?", f"this removes {what}", yes=yes)
     alter_quotas(cluster, entity, dict.fromkeys(chosen))
     for key in chosen:
         click.echo(f"{entity_name(entity)}: removed {key}")

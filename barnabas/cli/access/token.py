@@ -9,6 +9,7 @@ import click
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.client.admin.tokens import (
     NOW,
     UNLIMITED,
@@ -19,7 +20,6 @@ from barnabas.client.admin.tokens import (
     renew_token,
 )
 from barnabas.client.cluster import Cluster
-from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_fields, show_rows
 from barnabas.terminal.times import iso_time
 
@@ -107,8 +107,9 @@ def renew(token_id: str, period_s: float | None, cluster: Cluster) -> None:
 @yes_option
 @cluster_options
 def expire(token_id: str, period_s: float | None, yes: bool, cluster: Cluster) -> None:
-    """End a token, now or after a time. Asks on a terminal."""
+    """End a token, now or after a time. It asks first."""
     described = find_token(cluster, token_id)
-    ask(f"End token {token_id} of {described.owner}?", yes)
+    what = f"token {token_id} of {described.owner}"
+    ask_or_refuse(f"End {what}?", f"this ends {what}", yes=yes)
     expiry = expire_token(cluster, described.hmac, NOW if period_s is None else round(period_s * 1000))
     click.echo(f"token {token_id} has ended" if period_s is None else f"token {token_id} ends at {iso_time(expiry)}")

@@ -10,12 +10,12 @@ import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import Function, cluster_options, listing_options, output_option, yes_option
-from barnabas.cli.options.patterns import matching
+from barnabas.cli.options.patterns import ask_or_refuse, matching
 from barnabas.client.admin.users import UserCredential, delete_credentials, list_credentials, set_credential
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
 from barnabas.client.security.scram import credential
-from barnabas.terminal.question import ask, ask_secret
+from barnabas.terminal.question import ask_secret
 from barnabas.terminal.screen import is_terminal
 from barnabas.terminal.tables import show_rows
 
@@ -131,7 +131,7 @@ def _first_line(file: Path) -> str:
 def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, cluster: Cluster) -> None:
     """Delete the credentials of users, so that they cannot log in with SCRAM. Their ACLs and quotas stay.
 
-    Asks on a terminal.
+    It asks first.
     """
     credentials = list_credentials(cluster, list(dict.fromkeys(names)))
     selected = [each for each in credentials if not mechanisms or each.mechanism in mechanisms]
@@ -139,7 +139,8 @@ def delete(names: tuple[str, ...], mechanisms: tuple[str, ...], yes: bool, clust
     for name, has in chosen.items():
         if not has:
             raise NotFound(f"user {name!r} has no credential of {', '.join(mechanisms)}")
-    ask(f"Delete the credentials of {', '.join(chosen)}?", yes)
+    what = f"the credentials of {', '.join(chosen)}"
+    ask_or_refuse(f"Delete {what}?", f"this deletes {what}", yes=yes)
     for name, has in chosen.items():
         delete_credentials(cluster, name, has)
         click.echo(f"deleted user {name} ({', '.join(has)})")

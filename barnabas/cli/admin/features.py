@@ -6,11 +6,11 @@ import click
 
 from barnabas.cli.command_groups import Group
 from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.client.admin.cluster import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, describe_features, update_features
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import NotFound
 from barnabas.terminal.notes import note
-from barnabas.terminal.question import ask
 from barnabas.terminal.suggestion import suggestion
 from barnabas.terminal.tables import show_rows
 
@@ -49,11 +49,12 @@ def upgrade(levels: tuple[str, ...], dry_run: bool, cluster: Cluster) -> None:
 @yes_option
 @cluster_options
 def downgrade(levels: tuple[str, ...], unsafe: bool, dry_run: bool, yes: bool, cluster: Cluster) -> None:
-    """Lower the level of features; level 0 disables one. Asks on a terminal."""
+    """Lower the level of features; level 0 disables one. It asks first."""
     targets = _levels(levels)
     if not dry_run:
         named = ", ".join(f"{name} to {level}" for name, level in targets.items())
-        ask(f"Lower {named}{', even if metadata is lost' if unsafe else ''}?", yes)
+        what = f"{named}{', even if metadata is lost' if unsafe else ''}"
+        ask_or_refuse(f"Lower {what}?", f"this lowers {what}", yes=yes)
     _change(cluster, targets, UNSAFE_DOWNGRADE if unsafe else SAFE_DOWNGRADE, dry_run=dry_run)
 
 

@@ -11,7 +11,7 @@ from barnabas.cli.failure import FAILED
 from barnabas.cli.options.duration import Duration
 from barnabas.cli.options.parameters import cluster_options, listing_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, split_partitions
-from barnabas.cli.options.patterns import matching
+from barnabas.cli.options.patterns import ask_or_refuse, matching
 from barnabas.client.admin.topics import list_topics
 from barnabas.client.admin.transactions import (
     OpenTransaction,
@@ -24,7 +24,6 @@ from barnabas.client.admin.transactions import (
 )
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.plural import plural
-from barnabas.terminal.question import ask
 from barnabas.terminal.tables import is_document, show, show_fields, show_rows, spaced
 from barnabas.terminal.times import iso_time
 from barnabas.wire.messages.transactions import DescribeTransactionsResponseTransactionState
@@ -116,7 +115,7 @@ def abort(name: str | None, partition: str | None, start_offset: int | None, yes
     barnabas txn abort billing
     barnabas txn abort --partition orders:0 --start-offset 42     # as 'txn find-hanging' lists it
 
-    Asks on a terminal. A transaction that its coordinator knows must be aborted by its id: a marker in one partition
+    It asks first. A transaction that its coordinator knows must be aborted by its id: a marker in one partition
     would leave it open in the others.
     """
     if (name is None) == (partition is None) or (partition is None) != (start_offset is None):
@@ -129,7 +128,8 @@ def abort(name: str | None, partition: str | None, start_offset: int | None, yes
 
 def _abort_of_id(cluster: Cluster, name: str, *, yes: bool) -> None:
     _, state = describe_transaction(cluster, name)
-    ask(f"Fence the producer of {name} ({state.transaction_state}) and abort its transaction?", yes)
+    who = f"the producer of {name} ({state.transaction_state})"
+    ask_or_refuse(f"Fence {who} and abort its transaction?", f"this fences {who} and aborts its transaction", yes=yes)
     fence_producer(cluster, name)
     was_open = state.transaction_state == "Ongoing"
     done = "aborted the transaction of" if was_open else "there was no open transaction; fenced the producer of"
@@ -142,9 +142,10 @@ def _abort_in_partition(cluster: Cluster, text: str, start_offset: int, *, yes: 
         raise click.BadParameter(f"must be TOPIC:PARTITION, not {text!r}", param_hint="--partition")
     (which,) = named_partitions(cluster, (text,), "--partition")
     producer = hanging_producer(cluster, which, start_offset)
-    ask(f"Abort the transaction of producer {producer.producer_id} in {topic}-{which[1]}?", yes)
+    what = f"the transaction of producer {producer.producer_id} in {topic}-{which[1]}"
+    ask_or_refuse(f"Abort {what}?", f"this aborts {what}", yes=yes)
     abort_in_partition(cluster, *which, producer)
-    click.echo(f"aborted the transaction of producer {producer.producer_id} in {topic}-{which[1]}")
+    click.echo(f"aborted {what}")
 
 
 @txn.command("find-hanging")

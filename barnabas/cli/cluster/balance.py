@@ -12,6 +12,7 @@ import click
 from barnabas.cli.cluster.directory import cluster_dir_option, known_cluster, optional_cluster_dir_option
 from barnabas.cli.failure import FAILED
 from barnabas.cli.options.parameters import bootstrap_option, connect, own_timeout_option, yes_option
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.supervise import drains
 from barnabas.supervise.balance import Partition, is_so
 from barnabas.supervise.balance import drain as plan_drain
@@ -20,7 +21,6 @@ from barnabas.supervise.control import look
 from barnabas.supervise.moves import carry_out, current_places, ids, not_drained, not_moved
 from barnabas.terminal.notes import note, say
 from barnabas.terminal.plural import plural
-from barnabas.terminal.question import ask
 from barnabas.terminal.tables import show_rows
 
 PLAN_ROWS = 20
@@ -77,8 +77,8 @@ def drain(broker: int, data_dir: str, replicas: bool, undo: bool, timeout_s: flo
 def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, timeout_s: float) -> int:
     """Spread replicas and leaders evenly over the brokers; the plan is shown first.
 
-    With the directory of the cluster, drained brokers get none, and those they have move to the others. Exit 1 if
-    something is left, which is listed.
+    It asks; -y does not, and is needed without a terminal. With the directory of the cluster, drained brokers get none,
+    and those they have move to the others. Exit 1 if something is left, which is listed.
     """
     known = known_cluster(data_dir)
     left_out = set() if known is None else drains.drained(known)
@@ -103,7 +103,7 @@ def rebalance(data_dir: str | None, bootstrap: str, dry_run: bool, yes: bool, ti
             note(f"and {len(rows) - PLAN_ROWS} more")
         if dry_run:
             return 0
-        ask(f"Move {_count(plan)}?", yes)
+        ask_or_refuse(f"Move {_count(plan)}?", f"this moves {_count(plan)}", yes=yes)
         unmoved = carry_out(
             client, plan, timeout_s, lambda partition, placed: not_moved(placed, plan.get(partition)), note
         )

@@ -33,7 +33,8 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
     """Show each broker: whether it is online, draining, fenced or offline, its partitions, lag and load.
 
     The lag is the number of offsets by which the broker's followers are behind. The broker itself reports CPU, memory
-    and disk, and the bytes and messages that are appended per second. Exit 1 if a partition is offline, or a broker or
+    and disk, and the bytes and messages that are appended per second; in JSON and YAML memory is in bytes, and 1 is all
+    of the CPU or the disk. Partitions of internal topics count. Exit 1 if a partition is offline, or a broker or
     a controller is not online.
     """
     known = known_cluster(data_dir)
@@ -48,11 +49,19 @@ def status(data_dir: str | None, bootstrap: str, timeout_s: float, output: str) 
         show({**facts, "brokers": rows, "controllers": _controllers(known)}, output)
     else:
         click.echo(", ".join(f"{_words(name)}: {'-' if value is None else value}" for name, value in facts.items()))
-        show_rows(rows, output, columns=COLUMNS)
+        show_rows([_shown(row) for row in rows], output, columns=COLUMNS)
         for controller in _controllers(known):
             note(f"controller {controller['controller']}: {controller['state']} (pid {controller['pid'] or '-'})")
     is_well = not facts["offline"] and all(row["state"] in ("online", "draining") for row in rows)
     return 0 if is_well and all(controller["pid"] is not None for controller in _controllers(known)) else 1
+
+
+def _shown(row: Row) -> Row:
+    """The row of a table: shares as percentages, memory in MB."""
+    cpu, memory, disk = row["cpu"], row["memory"], row["disk"]
+    if not (isinstance(cpu, float) and isinstance(memory, int) and isinstance(disk, float)):
+        return row  # the broker does not report them
+    return row | {"cpu": f"{cpu:.0%}", "memory": f"{memory / 2**20:.0f} MB", "disk": f"{disk:.0%}"}
 
 
 def _words(name: str) -> str:
@@ -101,9 +110,9 @@ def _from_cluster(client: Cluster) -> tuple[list[Row], Row]:
         load = loads.get(broker.broker_id)
         if load is not None:
             row |= {
-                "cpu": f"{load.cpu:.0%}",
-                "memory": f"{load.memory_bytes / 2**20:.0f} MB",
-                "disk": f"{load.disk:.0%}",
+                "cpu": round(load.cpu, 4),
+                "memory": load.memory_bytes,
+                "disk": round(load.disk, 4),
                 "bytes_s": round(load.bytes_per_s),
                 "messages_s": round(load.messages_per_s),
             }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
 
 import click
 
 from barnabas.cli.command_groups import Group
-from barnabas.cli.options.parameters import output_option
+from barnabas.cli.options.parameters import output_option, yes_option
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.coord.cluster.image import UnknownMetadataError
 from barnabas.coord.topic_names import CLUSTER_METADATA_TOPIC
 from barnabas.storage import layout
@@ -162,9 +162,9 @@ def _directory_fields(report: DirectoryReport) -> Row:
 @click.option("--topic", help="Only this topic, even if it is not damaged.")
 @click.option("--partition", type=click.IntRange(min=0), help="Only this partition of the topic.")
 @click.option("--dry-run", is_flag=True, help="Only show which records would be lost.")
-@click.option("-y", "--yes", is_flag=True, help="Repair without asking.")
+@yes_option
 def recover(data_dirs: tuple[str, ...], topic: str | None, partition: int | None, dry_run: bool, yes: bool) -> int:
-    """Show which records are lost, then repair the damaged partitions in DATA_DIR.
+    """Show which records are lost, ask, and repair the damaged partitions in DATA_DIR.
 
     Every whole record batch stays at its offset. Corrupt bytes are moved to a file `.damaged`, and an empty batch
     replaces lost records. Indexes, producer state and leader epochs are rebuilt.
@@ -201,8 +201,9 @@ def _recover(
     if unreadable:
         for name in unreadable:
             print(f"{name} cannot be read and is moved aside: {IF_MISSING[name.rpartition('/')[2]]}")
-        if is_dry or not _is_agreed(is_agreed):
+        if is_dry:
             return False
+        ask_or_refuse("Move them aside?", "this moves files aside", yes=is_agreed)
         for name in unreadable:
             print(f"moved to {put_checkpoint_aside(Files(), name)}")
         return _recover(path, topic_ids, topic, partition, is_dry=is_dry, is_agreed=True)
@@ -212,8 +213,9 @@ def _recover(
         return True
     for key in chosen:
         _print_losses(key, Repair(ReadOnlyFiles(), path, key).plan())
-    if is_dry or not _is_agreed(is_agreed):
+    if is_dry:
         return False
+    ask_or_refuse("Repair?", f"this repairs {', '.join(f'{topic}-{index}' for topic, index in chosen)}", yes=is_agreed)
     for key in chosen:
         Repair(Files(), path, key, (topic_ids or {}).get(key[0])).run()
         print(f"{key[0]}-{key[1]}: repaired")
@@ -226,11 +228,6 @@ def _has_wrong_identity(report: DirectoryReport) -> bool:
     for finding in wrong:
         print(f"{finding.path} cannot be repaired, restore it from a copy: {finding.text}")
     return bool(wrong)
-
-
-def _is_agreed(is_agreed: bool) -> bool:
-    """Whether to continue; asks only on a terminal."""
-    return is_agreed or not sys.stdin.isatty() or click.confirm("Go on?")
 
 
 def _chosen(report: DirectoryReport, topic: str | None, partition: int | None) -> list[TopicPartition]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.group.listing import existing_groups
-from barnabas.cli.options.parameters import cluster_options, consent_option
+from barnabas.cli.options.parameters import cluster_options, yes_option
 from barnabas.cli.options.partitions import named_partitions
-from barnabas.cli.options.patterns import confirm, have_patterns, regex_option
+from barnabas.cli.options.patterns import ask_or_refuse, confirm, have_patterns, regex_option
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import raise_first
 from barnabas.client.groups.consumer_groups import delete_group, delete_offsets
@@ -18,7 +18,7 @@ from barnabas.client.groups.views import group_types, is_share_group
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @regex_option
-@consent_option
+@yes_option
 @cluster_options
 def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete groups without members, with their offsets.
@@ -37,14 +37,22 @@ def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> 
 @click.command()
 @click.argument("name", metavar="GROUP")
 @click.option("-t", "--topic", "topics", multiple=True, required=True, metavar="TOPIC[:PARTITION,...]")
+@yes_option
 @cluster_options
-def forget(name: str, topics: tuple[str, ...], cluster: Cluster) -> None:
-    """Delete a group's offsets of topics that no member reads; a share group must have no members."""
+def forget(name: str, topics: tuple[str, ...], yes: bool, cluster: Cluster) -> None:
+    """Delete a group's offsets of topics that no member reads; a share group must have no members.
+
+    It asks first; -y does not, and is needed without a terminal.
+    """
+    what = f"the offsets of group {name} of {', '.join(topics)}"
     if is_share_group(cluster, name):
         if any(":" in text for text in topics):
             raise click.UsageError("offsets of a share group are deleted by topic, not by partition")
+        ask_or_refuse(f"Delete {what}?", f"this deletes {what}", yes=yes)
         raise_first(forget_share_topics(cluster, name, topics).values())
     else:
-        outcome = delete_offsets(cluster, name, named_partitions(cluster, topics, "-t"))
+        partitions = named_partitions(cluster, topics, "-t")
+        ask_or_refuse(f"Delete {what}?", f"this deletes {what}", yes=yes)
+        outcome = delete_offsets(cluster, name, partitions)
         raise_first(outcome.values())
     click.echo(f"group {name} has no offsets of {', '.join(topics)} any more")

@@ -161,17 +161,7 @@ def isolation_option(command: Function) -> Function:
 
 
 def yes_option(command: Function) -> Function:
-    """`-y/--yes`: the `yes` of `barnabas.terminal.question.ask`."""
-    return click.option(
-        "-y",
-        "--yes",
-        is_flag=True,
-        help="Do not ask. Without a terminal nothing is asked either.",
-    )(command)
-
-
-def consent_option(command: Function) -> Function:
-    """`-y/--yes` of a command that deletes data: see `barnabas.cli.options.patterns.ask_or_refuse`."""
+    """`-y/--yes` of a command that asks first: see `barnabas.cli.options.patterns.ask_or_refuse`."""
     return click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where there is no terminal.")(command)
 
 

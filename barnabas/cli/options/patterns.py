@@ -78,13 +78,18 @@ def confirm(action: str, kind: str, names: Sequence[str], *, yes: bool, why: str
 
 
 def ask_or_refuse(question: str, why: str, *, yes: bool) -> None:
-    """Ask before data is lost; without a terminal and `yes` it is refused, as a usage error that begins with `why`."""
+    """Ask before something is changed that cannot be undone; `yes` does not ask.
+
+    Without a terminal and `yes` it is refused, as a usage error that begins with `why`.
+    """
     from barnabas.terminal.question import ask
     from barnabas.terminal.screen import is_terminal
 
-    if not yes and not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+    if yes:
+        return
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
         raise click.UsageError(f"{why}; without a terminal to ask on, confirm it with -y")
-    ask(question, yes)
+    ask(question)
 
 
 def _matcher(pattern: str, *, regex: bool) -> Callable[[str], object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from barnabas.cli.admin.config_changes import alter_resource, change_options, changes_from, config_values, show_changes
-from barnabas.cli.options.parameters import cluster_options, consent_option
+from barnabas.cli.options.parameters import cluster_options, yes_option
 from barnabas.cli.options.patterns import confirm, have_patterns, regex_option, select
 from barnabas.client.admin import topics as admin
 from barnabas.client.admin.topics import create_topic, delete_topics, describe_topics, list_topics, wait_for_topic
@@ -133,7 +133,7 @@ def add_partitions(
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
 @regex_option
-@consent_option
+@yes_option
 @cluster_options
 def delete(names: tuple[str, ...], regex: bool, yes: bool, cluster: Cluster) -> None:
     """Delete topics with all their records.

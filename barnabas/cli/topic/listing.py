@@ -30,6 +30,9 @@ def list_(
 ) -> None:
     """List topics with their partitions and replicas.
 
+    With -o wide, json or yaml also their records and bytes. Records are the offsets from the first to the end: those of
+    markers, and of records that compaction has deleted, count too.
+
     \b
     barnabas topic list 'ord*'
     barnabas topic list -r 'orders-[0-9]+' -d
@@ -45,9 +48,10 @@ def list_(
         ]
         show_rows(rows, output, columns=("topic", "partition", "leader", "replicas", "isr"), empty=empty)
         return
-    show_rows(
-        [_topic_row(topic) for topic in selected], output, columns=("topic", "partitions", "replicas"), empty=empty
-    )
+    rows = [_topic_row(topic) for topic in selected]
+    if output != "table":
+        _add_sizes(cluster, selected, rows)
+    show_rows(rows, output, columns=("topic", "partitions", "replicas"), empty=empty)
 
 
 def _topic_row(topic: MetadataResponseTopic) -> Row:
@@ -58,6 +62,28 @@ def _topic_row(topic: MetadataResponseTopic) -> Row:
         "internal": topic.is_internal,
         "topic_id": uuid_to_text(topic.topic_id),
     }
+
+
+def _add_sizes(cluster: Cluster, topics: list[MetadataResponseTopic], rows: list[Row]) -> None:
+    """Each topic's offsets between start and end, and the bytes of its largest replicas; None if unknown."""
+    led = [(t.name or "", p.partition_index) for t in topics for p in t.partitions if p.leader_id >= 0]
+    starts, ends = start_offsets(cluster, led), end_offsets(cluster, led)
+    try:
+        bytes_of = partition_sizes(cluster, [topic.name or "" for topic in topics]) if topics else {}
+    except KafkaError as error:
+        if error.code is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+            raise
+        bytes_of = {}  # DescribeLogDirs needs DESCRIBE of the cluster, a list of topics does not
+    for topic, row in zip(topics, rows, strict=True):
+        partitions = [(topic.name or "", partition.partition_index) for partition in topic.partitions]
+        counts = [_between(starts.get(which), ends.get(which)) for which in partitions]
+        row["records"] = _sum(counts)
+        row["bytes"] = _sum([bytes_of.get(which) for which in partitions])
+
+
+def _sum(numbers: list[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def _partition_row(partition: MetadataResponsePartition) -> Row:

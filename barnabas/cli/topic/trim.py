@@ -7,7 +7,7 @@ from typing import NamedTuple
 import click
 
 from barnabas.cli.options.offset_spec import parse_offset_spec
-from barnabas.cli.options.parameters import cluster_options, consent_option, output_option
+from barnabas.cli.options.parameters import cluster_options, output_option, yes_option
 from barnabas.cli.options.partitions import named_partitions, partition_count, read_offsets
 from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.client.admin.topics import delete_records
@@ -42,7 +42,7 @@ class Trim(NamedTuple):
     "--from-file", "path", type=click.Path(exists=True, dir_okay=False, allow_dash=True), help="Offsets of partitions."
 )
 @click.option("--dry-run", is_flag=True, help="Show the records that would be deleted, without deleting them.")
-@consent_option
+@yes_option
 @cluster_options
 @output_option
 def trim(

@@ -5,7 +5,7 @@ end, latest                     after the last record
 42                              an offset
 -10                             the last ten records
 @1763715600000                  the first record at or after a time: ms (13 digits) or seconds (10 digits),
-@2026-11-21T09:00               a date or time (UTC without a zone), or
+@2026-11-21T09:00               a date or time (UTC without a zone; a space may be in place of T), or
 @-1h                            a duration ago (s, m, h, d)
 FROM:TO                         a range; either side may be left out; TO is exclusive
 """
@@ -20,7 +20,7 @@ from barnabas.terminal.times import date_ms
 
 _WORDS = {"beginning": "start", "start": "start", "earliest": "start", "end": "end", "latest": "end"}
 _UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_TIME = r"@\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?|@-?\d+[smhd]|@\d+"
+_TIME = r"@\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)?)?|@-?\d+[smhd]|@\d+"
 _PLACE = re.compile(rf"(?P<time>{_TIME})|(?P<number>[+-]?\d+)|(?P<word>[a-z]+)")
 
 
@@ -30,7 +30,8 @@ def parse_offset_spec(text: str) -> OffsetSpec:
     spec = None if match is None else _from_match(match)
     if spec is None:
         raise ValueError(
-            f"{text!r} is not a position in a partition: beginning, end, an offset, -N for the last N, or @TIME"
+            f"{text!r} is not a position in a partition: beginning, end, an offset, -N for the last N, or @TIME; "
+            "times are @2026-11-21, @'2026-11-21 09:00:00' (UTC without a zone as +01:00), @-1h, and @ with ms"
         )
     return spec
 

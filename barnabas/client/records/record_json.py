@@ -70,6 +70,11 @@ def parse_record(line: bytes) -> ParsedRecord:
         raise ValueError(f"is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError('is not a JSON object, such as {"key": "k", "value": "v"}')
+    if fields and not any(name in FIELDS or suggestion(name, FIELDS) for name in fields):
+        raise ValueError(
+            f"has an unknown field {next(iter(fields))!r}: each line is a record, and an object that is a value "
+            'goes into its field value, as in {"value": {...}}; without --json each line is a value as it is'
+        )
     for name in fields:
         if name not in FIELDS:
             raise ValueError(f"has an unknown field {name!r}{suggestion(name, FIELDS)}")

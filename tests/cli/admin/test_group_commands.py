@@ -94,7 +94,7 @@ def test_group_with_members_is_neither_moved_nor_deleted(call, consumer, topic_w
     deleted = call("group", "delete", "-y", group)
     assert deleted.code == 1
     assert "NON_EMPTY_GROUP: it has members; stop them first" in deleted.stderr
-    forgotten = call("group", "forget", group, "-t", topic_with_records)
+    forgotten = call("group", "forget", group, "-t", topic_with_records, "-y")
     assert (forgotten.code, "GROUP_SUBSCRIBED_TO_TOPIC: a member reads it" in forgotten.stderr) == (1, True)
 
 
@@ -186,12 +186,12 @@ def test_a_group_of_the_consumer_protocol(call, new_consumer, topic_with_records
     assert {row["type"] for row in listed} == {"consumer"}
     assert call("group", "list", "--type", "consumer", "--state", "dead", "-o", "json").ok().json == []
     assert "has members" in call("group", "seek", group, "--to", "earliest").stderr
-    refused = call("group", "forget", group, "-t", topic_with_records)
+    refused = call("group", "forget", group, "-t", topic_with_records, "-y")
     assert (refused.code, "GROUP_SUBSCRIBED_TO_TOPIC" in refused.stderr) == (1, True)
     new_consumer.close()
     call("group", "seek", group, "--to", "2", "-t", topic_with_records).ok()
     assert {row["committed"] for row in _lags(call, group).values()} == {2}
-    call("group", "forget", group, "-t", f"{topic_with_records}:0").ok()
+    call("group", "forget", group, "-t", f"{topic_with_records}:0", "-y").ok()
     assert {index: row["committed"] for index, row in _lags(call, group).items()} == {0: None, 1: 2}
     call("group", "delete", "-y", group).ok()
     assert call("group", "describe", group).code == 3
@@ -217,7 +217,7 @@ def test_a_share_group(call, broker, topic_with_records) -> None:
         1: (3, 2),
     }
     assert call("group", "forget", group, "-t", f"{topic_with_records}:1").code == 2
-    call("group", "forget", group, "-t", topic_with_records).ok()
+    call("group", "forget", group, "-t", topic_with_records, "-y").ok()
     assert _lags(call, group) == {}
     assert call("group", "delete", "-y", group).ok().stdout == f"deleted group {group}\n"
     assert call("group", "describe", group).code == 3

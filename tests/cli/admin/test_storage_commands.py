@@ -211,7 +211,7 @@ def test_each_kind_of_damage_is_found_where_it_is_and_can_be_repaired(
     code, report, _ = run("recover", data.path, "--dry-run")
     assert code == DAMAGED
     assert data.files() == before, "neither has changed anything"
-    code, out, _ = run("recover", data.path)
+    code, out, _ = run("recover", data.path, "-y")
     assert (code, out) == (0, f"{report}t-0: repaired\n")
     code, out, _ = run("check", data.path)
     assert (code, [line for line in out.splitlines() if line.startswith("damage")]) == (0, [])
@@ -228,7 +228,7 @@ def test_damaged_bytes_are_put_aside(data: Data, run: Run) -> None:
     whole = data.segment(1).read_bytes()
     data.flip(data.segment(1), 70)
     bad = data.segment(1).read_bytes()
-    code, out, _ = run("recover", data.path)
+    code, out, _ = run("recover", data.path, "-y")
     assert code == 0
     aside = Path(f"{data.segment(1)}.damaged")
     size = aside.stat().st_size
@@ -243,7 +243,7 @@ def test_aborted_transactions_and_producers_survive_a_repair(data: Data, run: Ru
     """T6, I5: rebuilt files have the same contents."""
     before = opened(data)
     forget_aborted(data)
-    assert run("recover", data.path)[0] == 0
+    assert run("recover", data.path, "-y")[0] == 0
     after = opened(data)
     assert after.aborted_transactions(0, 26) == before.aborted_transactions(0, 26) != []
     assert after.producers.producers[7].batches[-1] == before.producers.producers[7].batches[-1]
@@ -253,7 +253,7 @@ def test_damaged_partition_stays_closed_until_it_is_repaired(data: Data, run: Ru
     cut_off_a_byte(data)
     with pytest.raises(DamagedLog):
         data.start()
-    assert run("recover", data.path, "--topic", "t", "--partition", "0")[0] == 0
+    assert run("recover", data.path, "--topic", "t", "--partition", "0", "-y")[0] == 0
     data.start().close()
 
 
@@ -297,7 +297,7 @@ def test_unreadable_checkpoint_is_put_aside(data: Data, run: Run, name: str) -> 
     assert (code, f"damage: {path}: it cannot be read" in out) == (DAMAGED, True)
     assert run("recover", data.path, "--dry-run")[0] == DAMAGED
     assert path.read_text() == "garbage\n"
-    code, out, _ = run("recover", data.path)
+    code, out, _ = run("recover", data.path, "-y")
     assert code == 0
     assert Path(f"{path}.damaged").read_text() == "garbage\n"
     assert values_from(opened(data), 0) == data.values
@@ -332,7 +332,7 @@ def test_a_directory_of_somebody_else_is_no_partition(data: Data, run: Run) -> N
     assert code == 0
     assert f"notice: {file.parent}: it has a partition's name, but no file of one" in out
     before = data.files()
-    code, out, _ = run("recover", data.path)
+    code, out, _ = run("recover", data.path, "-y")
     assert code == 0
     assert data.files() == before
 

@@ -117,3 +117,13 @@ def test_api_versions_shows_names_and_ranges(call) -> None:
 def test_health_of_a_ready_broker(call) -> None:
     assert call("health").ok().stdout.startswith("ready: cluster ")
     assert call("health", "-q").ok().stdout == ""
+
+
+def test_a_wide_list_has_records_and_bytes(call, topic) -> None:
+    call("topic", "create", topic, "-p", "2").ok()
+    call("produce", topic, "-p", "1", stdin="x\n" * 3).ok()
+    (row,) = call("topic", "list", topic, "-o", "json").ok().json
+    assert (row["records"], row["bytes"] > 0) == (3, True)
+    title, cells = call("topic", "list", topic, "-o", "wide").ok().lines
+    assert title.split()[-2:] == ["RECORDS", "BYTES"]
+    assert cells.split()[-2:] == ["3", str(row["bytes"])]

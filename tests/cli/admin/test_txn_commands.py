@@ -45,11 +45,11 @@ def test_a_transaction_is_listed_described_and_aborted(call, broker, topic, open
     assert (known.code, f"'barnabas txn abort {name}' aborts it" in known.stderr) == (1, True)
     assert call("txn", "find-hanging", topic, "--max-timeout", "0s").ok().stdout == ""
 
-    assert call("txn", "abort", name).ok().stdout == f"aborted the transaction of {name}\n"
+    assert call("txn", "abort", name, "-y").ok().stdout == f"aborted the transaction of {name}\n"
     assert call("txn", "describe", name, "-o", "json").ok().json[0]["state"] in ("CompleteAbort", "Empty")
     with pytest.raises(KafkaException):  # fenced
         open_transaction.commit_transaction(30)
-    assert "there was no open transaction" in call("txn", "abort", name).ok().stdout
+    assert "there was no open transaction" in call("txn", "abort", name, "-y").ok().stdout
 
 
 def test_a_hanging_transaction_is_found_and_aborted(call, broker, topic) -> None:
@@ -79,7 +79,7 @@ def test_a_hanging_transaction_is_found_and_aborted(call, broker, topic) -> None
     )
     wrong = call("txn", "abort", "--partition", f"{topic}:0", "--start-offset", "5")
     assert (wrong.code, "there are open ones since 0" in wrong.stderr) == (3, True)
-    aborted = call("txn", "abort", "--partition", f"{topic}:0", "--start-offset", "0").ok()
+    aborted = call("txn", "abort", "--partition", f"{topic}:0", "--start-offset", "0", "-y").ok()
     assert aborted.stdout == f"aborted the transaction of producer 987654321 in {topic}-0\n"
     nothing = call("txn", "find-hanging", topic).ok()
     assert nothing.stderr == "no transaction hangs in 1 partition\n"

@@ -87,6 +87,8 @@ def test_the_line_of_a_command_in_its_groups_table_is_the_commands_own(group: st
         (["consume", "t", "-o", "middle"], "'middle' is not a position in a partition"),
         (["consume", "t", "--json", "-f", "%v"], "give one of them"),
         (["consume"], "missing argument"),
+        (["consume", "t", "-g"], "requires an argument ('barnabas consume -h' explains)"),
+        (["--profile", "x", "topic", "list", "-b"], "requires an argument ('barnabas topic list -h' explains)"),
         (["config", "get", "topics", "t"], "'topics' is not one of"),
         (["config", "set", "topic", "t", "x"], "must be KEY=VALUE"),
         (["group", "seek", "g"], "say where to: --to WHERE"),
@@ -164,3 +166,12 @@ def test_listing_commands_imports_none_of_them() -> None:
     assert "barnabas.cli.app" in loaded
     heavy = ("rich", "barnabas.wire.", "barnabas.broker.", "barnabas.cli.topic")
     assert not {name for name in loaded if name.startswith(heavy)}
+
+
+def test_help_is_a_word_too() -> None:
+    for words in ((), ("topic",), ("topic", "list"), ("serve",), ("kafka-topics",)):
+        ran = run_command("help", *words)
+        assert ran.ok().stdout == run_command(*words, "--help").ok().stdout
+        assert ran.stdout
+    wrong = run_command("help", "topci")
+    assert (wrong.code, "no such command: topci; did you mean topic?" in wrong.stderr) == (2, True)

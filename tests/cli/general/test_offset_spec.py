@@ -27,6 +27,7 @@ from tests.support.cases import for_each
         ("@1763715600", OffsetSpec("time", 1763715600000)),
         ("@2025-11-21", OffsetSpec("time", 1763683200000)),
         ("@2025-11-21T09:00", OffsetSpec("time", 1763715600000)),
+        ("@2025-11-21 09:00:00", OffsetSpec("time", 1763715600000)),
         ("@2025-11-21T09:00:00.500Z", OffsetSpec("time", 1763715600500)),
         ("@2025-11-21T10:00:00+01:00", OffsetSpec("time", 1763715600000)),
     ],
@@ -45,7 +46,7 @@ def test_offset_spec_of_a_time_ago() -> None:
 
 @for_each("text", ["", "middle", "1.5", "@", "@yesterday", "@2025-13-01", "--1", "END", "1 ", "@-1w", "²"])
 def test_an_invalid_offset_spec_is_a_usage_error(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="is not a position in a partition"):
+    with pytest.raises(click.BadParameter, match=r"is not a position in a partition.* times are @2026-11-21, "):
         parse_offset_spec(text, "-o")
 
 
@@ -56,6 +57,7 @@ def test_an_invalid_offset_spec_is_a_usage_error(text: str) -> None:
         ("5:10", OffsetSpec("offset", 5), OffsetSpec("offset", 10)),
         (":10", OffsetSpec("start"), OffsetSpec("offset", 10)),
         (":end", OffsetSpec("start"), OffsetSpec("end")),
+        ("@2025-11-21 09:00:00:end", OffsetSpec("time", 1763715600000), OffsetSpec("end")),
         ("-5:", OffsetSpec("last", 5), None),
         (
             "@2025-11-21T09:00:@2025-11-21T09:00:01",

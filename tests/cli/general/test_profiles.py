@@ -88,7 +88,7 @@ def test_profiles_are_created_used_changed_and_deleted(command: Command, file: P
     command("profile", "set", "a", "output=yaml", "bootstrap=").ok()
     assert command("profile", "show", "a", "-o", "json").ok().json == [{"setting": "output", "value": "yaml"}]
     assert "# mine" in file.read_text()
-    command("profile", "delete", "a").ok()
+    command("profile", "delete", "a", "-y").ok()
     assert 'profile = "a"' not in file.read_text()
     command("profile", "use", "b").ok()
     command("profile", "clear").ok()

@@ -61,6 +61,7 @@ def test_json_lines_are_copied_exactly(call, topic_name) -> None:
         ("[1]", "is not a JSON object"),
         ('{"valu": 1}', "did you mean value?"),
         ('{"key": "a"}', "has neither value nor value_base64"),
+        ('{"amount": 5}', "has an unknown field 'amount': each line is a record"),
         ('{"value_base64": "$"}', "is not base64"),
         ('{"value": "a", "value_base64": "YQ=="}', "has both value and value_base64"),
         ('{"value": "a", "partition": -1}', "partition that is not an integer"),

@@ -53,8 +53,10 @@ def test_yes_asks_nothing(profile: dict[str, str]) -> None:
 
 
 def test_a_script_is_never_asked(profile: dict[str, str]) -> None:
-    ran = run_command("profile", "delete", "old", **profile)
-    assert ran.ok().stderr == ""
+    refused = run_command("profile", "delete", "old", **profile)
+    assert (refused.code, "without a terminal to ask on, confirm it with -y" in refused.stderr) == (2, True)
+    assert names(profile) == ["old"]
+    assert run_command("profile", "delete", "old", "-y", **profile).ok().stderr == ""
     assert names(profile) == []
 
 

@@ -96,7 +96,8 @@ def test_status_shows_nodes_and_loads(serving: Serving) -> None:
     status = serving.command("status", "-o", "json").ok().json
     assert [row["state"] for row in status["brokers"]] == ["online"] * 3
     assert all(row["pid"] == serving.pids()[row["broker"]] for row in status["brokers"])
-    assert all(row["cpu"].endswith("%") and row["memory"].endswith("MB") for row in status["brokers"])
+    assert all(0 <= row["cpu"] <= 1 and 0 <= row["disk"] <= 1 for row in status["brokers"])
+    assert all(row["memory"] > 2**20 for row in status["brokers"]), "bytes"
     assert [row["controller"] for row in status["controllers"]] == [3000]
 
 
@@ -307,7 +308,9 @@ def test_add_drain_and_rebalance(tmp_path: Path) -> None:
     call_command("topic", "create", "moved", "-p", "8", bootstrap=bootstrap).ok()
     assert "broker 4 runs" in serving.command("add").ok().stdout
     assert call_command("cluster", "rebalance", "--dry-run", bootstrap=bootstrap).ok().stdout.count("moved-") > 2
-    serving.command("rebalance").ok()
+    refused = serving.command("rebalance")
+    assert (refused.code, "confirm it with -y" in refused.stderr) == (2, True)
+    serving.command("rebalance", "-y").ok()
 
     def replicas() -> dict[int, int]:
         rows = json.loads(serving.command("status", "-o", "json").stdout)["brokers"]

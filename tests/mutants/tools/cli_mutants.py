@@ -10,7 +10,7 @@ CLI = (
     Mutant(
         "patterns-delete-topics-without-confirmation",
         "barnabas/cli/options/patterns.py",
-        "    if not yes and not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):\n",
+        "    if not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):\n",
         "    if False:\n",
         _TOPICS + "::test_patterns_describe_alter_and_delete",
     ),

@@ -20,11 +20,11 @@ from barnabas.cli.access.acl.options import (
     users_option,
 )
 from barnabas.cli.options.parameters import cluster_options, yes_option
+from barnabas.cli.options.patterns import ask_or_refuse
 from barnabas.client.admin.acls import Acl, create_acls, delete_acls, exactly, list_acls
 from barnabas.client.cluster import Cluster
 from barnabas.terminal.notes import note
 from barnabas.terminal.plural import plural
-from barnabas.terminal.question import ask
 
 
 @click.command()
@@ -96,7 +96,7 @@ def add(
 def remove(dry_run: bool, yes: bool, cluster: Cluster, **options: Any) -> None:
     """Remove ACLs: of a resource, a user, an operation ...
 
-    Asks on a terminal. What 'acl list' shows with the same arguments is removed.
+    It asks first. What 'acl list' shows with the same arguments is removed.
     """
     if not any(options[name] for name in ("kind", "users", "principals", "host", "operation", "permission")):
         raise click.UsageError("name a KIND, a --user or another option: all ACLs are not removed at once")
@@ -109,6 +109,7 @@ def remove(dry_run: bool, yes: bool, cluster: Cluster, **options: Any) -> None:
             click.echo(f"would be removed: {sentence(acl)}")
         return
     some = "; ".join(map(sentence, acls[:3])) + ("; ..." if len(acls) > 3 else "")
-    ask(f"Remove {len(acls)} {plural('ACL', len(acls))} ({some})?", yes)
+    what = f"{len(acls)} {plural('ACL', len(acls))} ({some})"
+    ask_or_refuse(f"Remove {what}?", f"this removes {what}", yes=yes)
     for acl in delete_acls(cluster, map(exactly, acls)):
         click.echo(f"removed: {sentence(acl)}")
