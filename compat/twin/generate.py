@@ -16,9 +16,9 @@ FAMILIES = sorted(path.stem for path in (Path(__file__).parent / "families").glo
 ACTIONS_OF_A_SEQUENCE = (15, 45)
 STANDARD_FAMILIES = ["configs", "fetch", "offsets", "produce", "topics", "transactions", "versions"]
 STANDARD_SEEDS = (
-    1, 3, 4, 7, 14, 15, 19, 23, 29, 30, 36, 42, 43, 44, 45, 48, 50, 51, 57, 60, 65, 66, 69, 70, 71, 72, 73, 79, 86, 89,
+    1, 3, 4, 14, 15, 19, 23, 29, 30, 36, 42, 43, 44, 48, 50, 51, 57, 60, 65, 66, 69, 70, 71, 72, 73, 79, 86, 89,
 )  # fmt: skip
-"""Sequences of these families that `make test` runs."""
+"""Sequences of these families that `make test` runs; none has acks=0, after which Kafka closes when it likes."""
 VARIED = 0.2
 """How often an action is the variation of an earlier request."""
 
