@@ -298,7 +298,8 @@ int main(int argc, char **argv) {
     }
     next_frame = 0;
     for (int n = 0; n < connections; n++) push(&all[n]);
-    run(warmup, max_bytes ? max_bytes / 4 : 0);
+    if (warmup > 0)
+        run(warmup, max_bytes ? max_bytes / 4 : 0);
     requests = bytes = sample_count = 0;
     printf("start\n");
     fflush(stdout);

@@ -163,7 +163,8 @@ def main() -> None:
     max_bytes = int(sys.argv[9]) << 20 if len(sys.argv) > 9 else 0
     for connection in load.connections:
         load._send(connection)
-    load.run(warmup, max_bytes // 4)
+    if warmup > 0:
+        load.run(warmup, max_bytes // 4)
     load.samples.clear()
     load.bytes = 0
     print("start", flush=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from barnabas.coord.cluster.changes.quota_changes import alter_quotas_steps
@@ -67,7 +68,7 @@ def _filter(random_: random.Random) -> World:
 
 
 def answers(world: World) -> World:
-    """Barnabas' answers. An entity that is named twice has the error of its last entry for both, as in Kafka."""
+    """Barnabas' answers. An entity that is named twice is answered once, with the error of its last entry."""
     image = ClusterImage()
     codes = []
     for entries in world["requests"]:
@@ -75,12 +76,16 @@ def answers(world: World) -> World:
         records, response = result_of(alter_quotas_steps(image, request, ()))
         for record in records:
             replay_record(image, record, ClusterDelta())
-        last = {
-            json.dumps(entry["entity"]): result.error_code
-            for entry, result in zip(entries, response.entries, strict=True)
+        code_of = {
+            _names((part.entity_type, part.entity_name) for part in result.entity): result.error_code
+            for result in response.entries
         }
-        codes.append([last[json.dumps(entry["entity"])] for entry in entries])
+        codes.append([code_of[_names(entry["entity"].items())] for entry in entries])
     return {"codes": codes, "selected": [_selected(image, filter_) for filter_ in world["filters"]]}
+
+
+def _names(entity: Iterable[tuple[str, str | None]]) -> frozenset[tuple[str, str | None]]:
+    return frozenset(entity)
 
 
 def _alteration(entry: World) -> AlterClientQuotasRequestEntryData:
