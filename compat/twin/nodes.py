@@ -37,7 +37,7 @@ class TwinBarnabas(BarnabasServer):
 
 
 class NodePair:
-    """Both brokers. They can be restarted on their data, and be replaced by new ones."""
+    """Both brokers. They can be replaced by new ones."""
 
     def __init__(self, keys: Mapping[str, str] | None = None) -> None:
         self.keys = {**KEYS, **(keys or {})}
@@ -57,16 +57,6 @@ class NodePair:
         for server in self.servers.values():
             server.wait_ready()
         return self
-
-    def restart(self) -> None:
-        """Stop both, and start them on their data."""
-        for server in self.servers.values():
-            server.terminate()
-        for server in self.servers.values():
-            server.stop()
-            server.spawn()
-        for server in self.servers.values():
-            server.wait_ready()
 
     def stop(self) -> None:
         """Stop both and remove their directories."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -93,4 +92,4 @@ def fill(broker: str) -> None:
         [*COMMAND, "produce", "stopping", "-b", broker, "-q"], input=records(), capture_output=True, check=False
     )
     if done.returncode:
-        raise RuntimeError(f"{sys.executable}: {done.stderr.decode()}")
+        raise RuntimeError(f"the topic could not be filled: {done.stderr.decode()}")

@@ -54,8 +54,8 @@ def stop_at(subject: Subject, moment: float, directory: Path, broker: str) -> st
         code = process.wait(END_S)
         wait_for(lambda: not _alive(family), "the processes that it started have ended", END_S)
     except (subprocess.TimeoutExpired, AssertionError) as error:
-        for member in [*_family(process.pid), *psutil.process_iter()]:
-            if member.pid == process.pid or member in family:
+        for member in {*family, *_family(process.pid)}:
+            with contextlib.suppress(psutil.NoSuchProcess):
                 member.kill()
         process.wait()
         return f"{error}:\n{output.read_text(errors='replace')[-2000:]}"

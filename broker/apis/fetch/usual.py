@@ -134,7 +134,7 @@ class KnownFetch:
             offsets = _OFFSETS.pack(*_SAMPLE_OFFSETS)
         else:
             offsets = _TWO_OFFSETS.pack(high_watermark, last_stable_offset)
-        head, _, rest = _joined(FetchResponse.codec(version).build(response)).partition(offsets)
+        head, _, rest = response.encode(version).partition(offsets)
         middle, _, tail = rest.partition(self._write_length(len(_SAMPLE_RECORDS)) + _SAMPLE_RECORDS)
         return head, middle, tail
 
@@ -185,10 +185,6 @@ class KnownFetch:
 
 def _flexible_length(size: int) -> bytes:
     return encode_unsigned_varint(size + 1)
-
-
-def _joined(chunks: list[Chunk]) -> bytes:
-    return b"".join([bytes(chunk) for chunk in chunks])  # type: ignore[arg-type]
 
 
 class UsualFetches:
@@ -266,7 +262,7 @@ class UsualFetches:
             return None  # a follower, or a tool that may read behind the high watermark
         if topics[0].partitions[0].last_fetched_epoch >= 0:
             return None
-        if _joined(codec.build(request)) != frame[body:]:
+        if request.encode(self._version) != frame[body:]:
             return None  # it has more than the fields that are known, or another form of a length
         return KnownFetch(request, self._version)
 

@@ -107,14 +107,25 @@ Produce: TypeAlias = "ProduceRequest | UsualProduce"
 
 def usual_server(version: int) -> ServeUsual | None:
     """The function that serves the usual requests of a version."""
-    read = usual_reader(version) if version >= FIRST_VERSION_WITH_ZSTD else None
-    return None if read is None else partial(_serve_usual, read)
+    unusual = TRANSACTIONAL_BIT
+    if version < FIRST_VERSION_WITH_ZSTD:
+        unusual |= int(Codec.ZSTD)  # one bit, which no other codec has
+    return partial(_serve_usual, usual_reader(version), unusual)
 
 
 def _serve_usual(
-    read: ReadUsual, broker: Broker, connection: Connection, frame: memoryview, position: int, correlation_id: int
+    read: ReadUsual,
+    unusual: int,
+    broker: Broker,
+    connection: Connection,
+    frame: memoryview,
+    position: int,
+    correlation_id: int,
 ) -> bytes | UsualProduce | None:
-    """Append one batch to a partition that this broker leads alone: that is acknowledged, unless it must be flushed."""
+    """Append one batch to a partition that this broker leads alone: that is acknowledged, unless it must be flushed.
+
+    A batch with one of the attributes `unusual` takes the way of all requests.
+    """
     request = read(frame, position)
     if request is None:
         return None
@@ -126,7 +137,7 @@ def _serve_usual(
         partition = broker.partitions.get_leader(known.name, known.index)
     except KafkaError:
         return request
-    if not partition.leads_alone or partition.is_internal or records[_ATTRIBUTES_AT] & TRANSACTIONAL_BIT:
+    if not partition.leads_alone or partition.is_internal or records[_ATTRIBUTES_AT] & unusual:
         return request
     loop = broker.loop
     _BUDGET.units = IN_PLACE_UNITS

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from barnabas.storage.append.offset_assignment import AppendInfo
     from barnabas.storage.batch_content import UnfinishedCheck
     from barnabas.wire.errors import KafkaError
-    from barnabas.wire.types import Chunk, Uuid
+    from barnabas.wire.types import Uuid
 
 FIRST_FLEXIBLE_VERSION: Final = 9
 FIRST_VERSION_WITH_TOPIC_IDS: Final = 13
@@ -154,7 +154,7 @@ class Known:
             index=self.index, error_code=int(error.code), base_offset=-1, error_message=error.message
         )
         answers = TopicProduceResponse(name=self.topic, topic_id=self.topic_id, partition_responses=[refused])
-        body = _joined(ProduceResponse.codec(self._version).build(ProduceResponse(responses=[answers])))
+        body = ProduceResponse(responses=[answers]).encode(self._version)
         if response_header_version(ProduceRequest.api_key, self._version) >= 1:
             body = b"\0" + body
         return _FRAME_HEAD.pack(4 + len(body), correlation_id) + body
@@ -170,17 +170,13 @@ def _around_the_offsets(topic: TopicProduceData, index: int, version: int) -> tu
         log_start_offset=log_start_offset,
     )
     answers = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[partition_response])
-    body = _joined(ProduceResponse.codec(version).build(ProduceResponse(responses=[answers])))
+    body = ProduceResponse(responses=[answers]).encode(version)
     if version >= FIRST_VERSION_WITH_START_OFFSET:
         offsets = _OFFSETS.pack(*_SAMPLE_OFFSETS)
     else:
         offsets = _TWO_OFFSETS.pack(base_offset, log_append_time_ms)
     head, _, tail = body.partition(offsets)
     return head, tail
-
-
-def _joined(chunks: list[Chunk]) -> bytes:
-    return b"".join([bytes(chunk) for chunk in chunks])  # type: ignore[arg-type]
 
 
 class Usual:
@@ -255,7 +251,7 @@ class Usual:
             return None
         if len(topics) != 1 or len(topics[0].partition_data) != 1 or topics[0].partition_data[0].records is None:
             return None
-        if _joined(codec.build(request)) != frame[body:]:
+        if request.encode(self._version) != frame[body:]:
             return None  # it has more than the fields that are known, or another form of a length
         return Known(request, self._version)
 

@@ -20,6 +20,7 @@ from barnabas.broker.apis.transactions.verification import (
 )
 from barnabas.broker.config.keys.transactions import TRANSACTION_PARTITION_VERIFICATION_ENABLE
 from barnabas.broker.event_loop.waiting import Future
+from barnabas.coord.groups.offsets import commit_error
 from barnabas.coord.security.acls import Operation
 from barnabas.coord.topic_names import GROUP_METADATA_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -28,8 +29,6 @@ from barnabas.wire.messages.groups.offsets import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
 )
 from barnabas.wire.messages.transactions import (
     TxnOffsetCommitRequest,
@@ -72,8 +71,8 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
     refused = _refuse(ctx, request, commit)
     if not commit.topics and refused is not None:
         return _as_response(refused)
-    if not request.group_id:
-        return _as_response(joined(refused, _without_group(commit)))
+    if not request.group_id:  # only OffsetCommit may have none
+        return _as_response(joined(refused, commit_error(commit, ErrorCode.INVALID_GROUP_ID)))
     producer = (request.producer_id, request.producer_epoch)
     deleted = None
     if partitions := _unverified(ctx, request, producer):
@@ -92,25 +91,6 @@ async def txn_offset_commit(ctx: RequestContext, request: TxnOffsetCommitRequest
         request.group_id, lambda groups, at: groups.offsets.commit(commit, future.complete, client, at, producer)
     )
     return _as_response(joined(refused, joined(deleted, await future)))
-
-
-def _without_group(commit: OffsetCommitRequest) -> OffsetCommitResponse:
-    """The response to offsets for an empty group id, which only OffsetCommit may have."""
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=[
-                    OffsetCommitResponsePartition(
-                        partition_index=partition.partition_index, error_code=int(ErrorCode.INVALID_GROUP_ID)
-                    )
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in commit.topics
-        ]
-    )
 
 
 def _refuse(

@@ -228,7 +228,7 @@ def test_zstd_needs_version_7(client: Client) -> None:
         (6, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         (7, 0),
     ):
-        for fields in ({}, producer):
+        for fields in ({}, producer) * 3:  # what is repeated is looked up
             request = produce(to(0, batch(b"a", codec=Codec.ZSTD, **fields)))
             (partition,) = answers(client.ask(request, version, ProduceResponse))
             assert partition.error_code == code, (version, fields)
